@@ -1,0 +1,131 @@
+"""Physics to archive on a cluster of workers; a killed run is continued by starting it again.
+
+One task makes one shard and then leaves a record of its digests. A task that finds a record whose files are intact
+returns it at once, so continuing is nothing but running everything again. The manifest, written last, gathers the
+records. Seeds belong to systems, never to workers.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from nipde.data.archive import Archive
+from nipde.data.layout import encode_fixed, encode_shard
+from nipde.data.manifest import MANIFEST, PROGRESS, Manifest, ShardRecord, sha256, versions
+from nipde.data.plan import Plan
+from nipde.data.storage import PARTIAL, Storage
+from nipde.errors import ArchiveError, MissingExtraError
+
+#: Called with (systems that became ready, of which computed just now) after every shard.
+Progress = Callable[[int, int], None]
+
+
+def generate(
+    plan: Plan,
+    out: str | os.PathLike[str],
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    options: dict[str, Any] | None = None,
+    progress: Progress = lambda ready, computed: None,
+) -> Archive:
+    """Make the planned archive at `out`, or finish it, and open it.
+
+    `workers` local processes do the work (default: one per core; 0: this process itself), or those of a running
+    dask scheduler at the address `scheduler`.
+    """
+    storage = Storage(os.fspath(out), options or {})
+    if _is_finished(storage, plan):
+        return Archive(storage)
+    fixed = encode_fixed(plan)
+    for key in sorted(fixed, key=lambda key: key != "zarr.json"):  # the root first: it says whose place this is
+        storage.write(key, fixed[key])
+    records = {}
+    with _executor(workers, scheduler) as run:
+        for record, computed in run(plan, storage):
+            records[record.shard] = record
+            ready = len(plan.systems_of(record.shard))
+            progress(ready, ready if computed else 0)
+    manifest = Manifest({key: sha256(data) for key, data in fixed.items()}, [records[i] for i in range(plan.shards)])
+    storage.write(MANIFEST, manifest.to_bytes())
+    storage.delete([key for key in storage.keys() if key.startswith(f"{PROGRESS}/") or key.endswith(PARTIAL)])
+    return Archive(storage)
+
+
+def make_shard(plan: Plan, storage: Storage, shard: int) -> tuple[ShardRecord, bool]:
+    """One shard, on disk and recorded; True if it had to be computed."""
+    found = _intact_record(storage, shard)
+    if found is not None:
+        return found, False
+    seeds = [plan.system_seed(system) for system in plan.systems_of(shard)]
+    systems = [plan.recipe.build(seed, shared_seed=plan.shared_seed) for seed in seeds]
+    files = encode_shard(plan, shard, systems)
+    for key, data in files.items():
+        storage.write(key, data)
+    record = ShardRecord(shard, {key: sha256(data) for key, data in files.items()}, versions())
+    storage.write(record.key, record.to_bytes())
+    return record, True
+
+
+def _intact_record(storage: Storage, shard: int) -> ShardRecord | None:
+    """The record an earlier run left, if every file it lists still has its digest."""
+    try:
+        record = ShardRecord.from_bytes(storage.read(ShardRecord(shard, {}, {}).key))
+        intact = record.shard == shard and all(storage.digest(key) == value for key, value in record.files.items())
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return record if intact else None
+
+
+def _is_finished(storage: Storage, plan: Plan) -> bool:
+    """Whether the place holds this very archive already; raises if it holds anything else."""
+    keys = [key for key in storage.keys() if not key.endswith(PARTIAL)]
+    if not keys:
+        return False
+    try:
+        stored = json.loads(storage.read("zarr.json"))["attributes"]["plan"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ArchiveError(
+            f"{storage.address} is not empty", expected="a new place or the same plan's unfinished archive",
+            got=f"files such as {keys[0]}", remedy="choose another place for the archive",
+        ) from None  # fmt: skip
+    if stored != plan.to_dict():
+        changed = sorted(key for key, value in plan.to_dict().items() if stored.get(key) != value)
+        raise ArchiveError(
+            f"{storage.address} holds another archive", expected=f"the same {', '.join(changed)}",
+            got=f"{ {key: stored.get(key) for key in changed} }", remedy="choose another place or delete that one",
+        )  # fmt: skip
+    return MANIFEST in keys
+
+
+@contextmanager
+def _executor(workers: int | None, scheduler: str | None) -> Iterator[Any]:
+    """A function (plan, storage) -> finished records, in the order they finish."""
+    if workers == 0 and scheduler is None:
+        yield lambda plan, storage: (make_shard(plan, storage, shard) for shard in range(plan.shards))
+        return
+    try:
+        from distributed import Client, LocalCluster, as_completed
+    except ImportError as error:
+        raise MissingExtraError(
+            "dask.distributed is not installed", remedy="pip install 'nipde[data]', or use workers=0"
+        ) from error
+
+    def run(plan: Plan, storage: Storage) -> Iterator[tuple[ShardRecord, bool]]:
+        futures = client.map(lambda shard: make_shard(plan, storage, shard), range(plan.shards), pure=False)
+        for future in as_completed(futures):
+            yield future.result()
+            future.release()
+
+    if scheduler is not None:
+        with Client(scheduler) as client:
+            yield run
+    else:
+        count = workers or os.cpu_count() or 1
+        with (
+            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            yield run

@@ -1,0 +1,176 @@
+"""The Zarr arrays of an archive: names, axes, chunks and shards, and systems turned into their bytes.
+
+One schema for every problem (docs/data-format.md). Chunks are what a reader fetches, shards what a task writes.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import Crc32cCodec
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import sync
+from zarr.storage import MemoryStore
+
+from nipde.data.plan import Plan
+from nipde.data.system import System
+
+FORMAT = "nipde-archive"
+FORMAT_VERSION = 1
+AXES = ("x", "y", "z")
+#: A chunk holds at most this many bytes of one system's pairs.
+CHUNK_BYTES = 8 * 2**20
+
+
+@dataclass(frozen=True)
+class ArrayLayout:
+    """One array: its shape, its axes, how it is cut."""
+
+    shape: tuple[int, ...]
+    dimensions: tuple[str, ...]
+    dtype: str
+    chunks: tuple[int, ...]
+    shards: tuple[int, ...] | None = None
+    attributes: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def by_system(self) -> bool:
+        """Whether the array grows with the systems, shard by shard."""
+        return self.dimensions[0] == "system"
+
+
+def layout_of(plan: Plan) -> dict[str, ArrayLayout]:
+    """All arrays of the planned archive."""
+    recipe, grid, width = plan.recipe, plan.recipe.grid, plan.systems_per_shard
+    space, quantities = AXES[: grid.dimension], plan.recipe.quantities
+
+    def fields(role: str, systems: int, pairs: int | None) -> ArrayLayout:
+        quantity = getattr(quantities, role)
+        one = (len(quantity.components), *grid.shape)
+        names = ("component", *space)
+        if pairs is not None:
+            most = max(1, CHUNK_BYTES // (int(np.prod(one)) * np.dtype(recipe.precision).itemsize))
+            together = -(-pairs // -(-pairs // most))
+            chunk, whole = (together, *one), (-(-pairs // together) * together, *one)
+            one, names = (pairs, *one), ("pair", *names)
+        else:
+            chunk = whole = one
+        first = "system" if systems > 1 or plan.systems == 1 and role != "load" else "load_set"
+        return ArrayLayout(
+            shape=(systems, *one),
+            dimensions=(first, *names),
+            dtype=recipe.precision,
+            chunks=(1, *chunk),
+            shards=(min(width, systems), *whole),
+            attributes={"quantity": quantity.name, "unit": quantity.unit, "components": list(quantity.components)},
+        )
+
+    parameters, diagnostics = recipe.parameter_names, recipe.diagnostic_names
+    arrays = {
+        "loads": fields("load", plan.systems, recipe.pairs),
+        "responses": fields("response", plan.systems, recipe.pairs),
+        "hidden": fields("hidden", plan.systems, None),
+        "seed": ArrayLayout((plan.systems,), ("system",), "uint64", (width,)),
+        "parameters": ArrayLayout(
+            (plan.systems, len(parameters)), ("system", "parameter"), "float64", (width, len(parameters)),
+            attributes={"names": list(parameters)},
+        ),
+        "diagnostics": ArrayLayout(
+            (plan.systems, recipe.pairs, len(diagnostics)), ("system", "pair", "diagnostic"), "float64",
+            (width, recipe.pairs, len(diagnostics)), attributes={"names": list(diagnostics)},
+        ),
+    }  # fmt: skip
+    if recipe.shared_loads:
+        loads = arrays["loads"]
+        arrays["loads"] = dataclasses.replace(
+            loads,
+            shape=(1, *loads.shape[1:]),
+            dimensions=("load_set", *loads.dimensions[1:]),
+            shards=(1, *(loads.shards or ())[1:]),
+        )
+    for name, axis in zip(space, grid.axes, strict=True):
+        arrays[name] = ArrayLayout((axis.nodes,), (name,), "float64", (axis.nodes,))
+    return arrays
+
+
+def encode_fixed(plan: Plan) -> dict[str, bytes]:
+    """Files that do not depend on any system: metadata, coordinates, shared loads."""
+    group, store = _scratch(plan)
+    for name, axis in zip(AXES, plan.recipe.grid.axes, strict=False):
+        group[name][:] = axis.coordinates  # type: ignore[index]
+    if plan.shared_seed is not None:
+        group["loads"][0] = plan.recipe.build(plan.shared_seed, shared_seed=plan.shared_seed).loads  # type: ignore[index]
+    fixed = {key: _bytes(store, key) for key in sync(_listing(store))}
+    return {key: fixed[key] for key in sorted(fixed)}
+
+
+def encode_shard(plan: Plan, shard: int, systems: list[System]) -> dict[str, bytes]:
+    """Files of one shard, one per array that grows with the systems."""
+    group, store = _scratch(plan)
+    there, files = plan.systems_of(shard), {}
+    for name, layout in layout_of(plan).items():
+        if layout.by_system:
+            group[name][there.start : there.stop] = stacked(name, systems)  # type: ignore[index]
+            key = chunk_key(name, layout, shard)
+            files[key] = _bytes(store, key)
+            sync(store.delete(key))
+    return files
+
+
+def stacked(name: str, systems: list[System]) -> np.ndarray:
+    """One array of several systems, as it is stored."""
+    if name in ("parameters", "diagnostics"):
+        return np.stack([np.stack(list(getattr(system, name).values()), axis=-1) for system in systems])
+    return np.stack([getattr(system, name) for system in systems])
+
+
+def chunk_key(name: str, layout: ArrayLayout, shard: int) -> str:
+    """File of one shard of an array; flat names keep folders, and the syncs a rename needs, few."""
+    return f"{name}/c.{shard}" + ".0" * (len(layout.shape) - 1)
+
+
+def attributes_of(plan: Plan) -> dict[str, Any]:
+    """What a person or another program needs to read the group."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "plan": plan.to_dict(),
+        "grid": plan.recipe.grid.to_dict(),
+        "quantities": dataclasses.asdict(plan.recipe.quantities),
+        "split": plan.splits,
+    }
+
+
+@lru_cache(maxsize=2)
+def _scratch(plan: Plan) -> tuple[zarr.Group, MemoryStore]:
+    """The planned group in memory: zarr encodes there, and the bytes are published whole."""
+    store = MemoryStore()
+    group = zarr.create_group(store, attributes=attributes_of(plan), zarr_format=3)
+    for name, layout in layout_of(plan).items():
+        group.create_array(
+            name,
+            shape=layout.shape,
+            dtype=layout.dtype,
+            chunks=layout.chunks,
+            shards=layout.shards,
+            compressors=[Crc32cCodec()],
+            fill_value=np.nan if layout.dtype.startswith("float") else 0,
+            dimension_names=layout.dimensions,
+            attributes=layout.attributes,
+            chunk_key_encoding={"name": "default", "separator": "."},
+            config={"write_empty_chunks": True},
+        )
+    return group, store
+
+
+async def _listing(store: MemoryStore) -> list[str]:
+    return [key async for key in store.list()]
+
+
+def _bytes(store: MemoryStore, key: str) -> bytes:
+    buffer = sync(store.get(key, default_buffer_prototype()))
+    assert buffer is not None
+    return buffer.to_bytes()

@@ -1,0 +1,91 @@
+"""Everything that determines an archive, byte for byte: recipe, number of systems, seed, split, shard size."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from nipde.data.recipe import Recipe
+from nipde.data.split import Split, split_ranges
+from nipde.errors import ArchiveError
+
+#: A shard is written by one task and holds whole systems: at most this many bytes of them …
+SHARD_BYTES = 32 * 2**20
+#: … and at least this many shards, so that small archives keep several workers busy.
+SHARDS = 32
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An archive before it is made; the same plan gives the same digest on any number of workers."""
+
+    recipe: Recipe
+    systems: int = 100
+    seed: int = 0
+    split: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    #: Systems per shard; 0 chooses by size.
+    shard_systems: int = 0
+
+    def __post_init__(self) -> None:
+        if self.systems < 1:
+            raise ArchiveError(expected="at least one system", got=self.systems, remedy="ask for more systems")
+        if self.recipe.precision not in ("float32", "float64"):
+            raise ArchiveError(
+                expected="precision float32 or float64", got=repr(self.recipe.precision), remedy="choose one of them"
+            )
+        self.splits  # noqa: B018  (a split that cannot be made is refused before anything is computed)
+
+    @cached_property
+    def systems_per_shard(self) -> int:
+        """Chosen from sizes alone, never from the number of workers."""
+        recipe, quantities = self.recipe, self.recipe.quantities
+        fields = recipe.pairs * (len(quantities.load.components) + len(quantities.response.components))
+        system_bytes = np.dtype(recipe.precision).itemsize * recipe.grid.size * fields
+        chosen = self.shard_systems or min(SHARD_BYTES // system_bytes, -(-self.systems // SHARDS))
+        return int(np.clip(chosen, 1, self.systems))
+
+    @property
+    def shards(self) -> int:
+        """Number of shards."""
+        return -(-self.systems // self.systems_per_shard)
+
+    def systems_of(self, shard: int) -> range:
+        """The systems of one shard."""
+        first = shard * self.systems_per_shard
+        return range(first, min(first + self.systems_per_shard, self.systems))
+
+    def system_seed(self, system: int) -> np.uint64:
+        """The seed of one system."""
+        return np.uint64(np.random.SeedSequence(self.seed, spawn_key=(1, system)).generate_state(1, np.uint64)[0])
+
+    @property
+    def shared_seed(self) -> np.uint64 | None:
+        """The seed of the loads that all systems share, if they do."""
+        if not self.recipe.shared_loads:
+            return None
+        return np.uint64(np.random.SeedSequence(self.seed, spawn_key=(0,)).generate_state(1, np.uint64)[0])
+
+    @cached_property
+    def splits(self) -> dict[str, Split]:
+        """Ranges of systems per part and, where loads are shared, of loads per part."""
+        splits = {"systems": split_ranges(self.systems, self.split)}
+        if self.recipe.shared_loads:
+            splits["loads"] = split_ranges(self.recipe.pairs, self.split)
+        return splits
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "recipe": self.recipe.to_dict(),
+            "systems": self.systems,
+            "seed": self.seed,
+            "split": list(self.split),
+            "shard_systems": self.systems_per_shard,
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Self:
+        """Rebuild from JSON form."""
+        recipe = Recipe.from_dict(record["recipe"])  # type: ignore[type-abstract]
+        return cls(recipe, record["systems"], record["seed"], tuple(record["split"]), record["shard_systems"])

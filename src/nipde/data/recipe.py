@@ -1,0 +1,92 @@
+"""A recipe turns one seed into one system; all recipes share this shape."""
+
+import dataclasses
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from jaxtyping import Float
+
+from nipde.data.system import Quantities, System
+from nipde.errors import ArchiveError
+from nipde.grid import Grid
+
+
+def option(default: Any, help: str, *, flag: str | None = None) -> Any:
+    """A field of a recipe that a person can set: its default, one line of help, and its name on the command line."""
+    return field(default=default, metadata={"help": help, "flag": flag})
+
+
+@dataclass(frozen=True)
+class Recipe(ABC):
+    """How one system of a problem is drawn and solved."""
+
+    problem: ClassVar[str]
+    kinds: ClassVar[dict[str, type["Recipe"]]] = {}
+
+    nodes: int = option(21, "nodes per axis of the square grid", flag="grid")
+    pairs: int = option(100, "loads and responses per system")
+    shared_loads: bool = option(False, "give every system the same loads (the paper does) instead of its own")
+    precision: str = option("float32", "stored precision, float32 or float64; solves are always float64")
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "problem" in cls.__dict__:
+            Recipe.kinds[cls.problem] = cls
+
+    @property
+    def grid(self) -> Grid:
+        """Where the fields live."""
+        return Grid.uniform(self.nodes)
+
+    @property
+    @abstractmethod
+    def quantities(self) -> Quantities:
+        """Names and units of load, response and hidden field."""
+
+    @property
+    @abstractmethod
+    def parameter_names(self) -> tuple[str, ...]:
+        """Keys of `System.parameters`."""
+
+    @property
+    @abstractmethod
+    def diagnostic_names(self) -> tuple[str, ...]:
+        """Keys of `System.diagnostics`."""
+
+    @abstractmethod
+    def draw_loads(self, rng: np.random.Generator) -> Float[np.ndarray, "pair component *space"]:
+        """The loads of one system, or of all when shared."""
+
+    @abstractmethod
+    def solve(
+        self, rng: np.random.Generator, loads: Float[np.ndarray, "pair component *space"], seed: np.uint64
+    ) -> System:
+        """Draw the hidden field and solve for every load."""
+
+    def build(self, seed: int | np.uint64, *, shared_seed: int | np.uint64 | None = None) -> System:
+        """The system of a seed. Loads come from `shared_seed` where one is given, else from the system's own."""
+        hidden_stream, load_stream = np.random.SeedSequence(int(seed)).spawn(2)
+        if shared_seed is not None:
+            _, load_stream = np.random.SeedSequence(int(shared_seed)).spawn(2)
+        # Rounded before solving: the stored load is exactly the one that was solved for.
+        loads = self.draw_loads(np.random.default_rng(load_stream)).astype(self.precision)
+        return self.solve(np.random.default_rng(hidden_stream), loads, np.uint64(seed))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {"problem": self.problem, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Self:
+        """Rebuild any recipe from its JSON form."""
+        from nipde.data import problems  # noqa: F401  (fills Recipe.kinds)
+
+        values = {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
+        problem = values.pop("problem")
+        if problem not in cls.kinds:
+            raise ArchiveError(
+                expected=f"a problem among {sorted(cls.kinds)}", got=repr(problem), remedy="use a newer nipde"
+            )
+        return cls.kinds[problem](**values)  # type: ignore[return-value]

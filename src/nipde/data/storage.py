@@ -1,0 +1,105 @@
+"""The files of one archive, in a folder or an object store: read, write all or nothing, list, delete.
+
+Every address goes through fsspec (`path`, `s3://bucket/prefix`, …). Connections are opened per process on first
+use, so a handle may be pickled to workers or cross a fork.
+"""
+
+import hashlib
+import os
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+from zarr.abc.store import Store
+from zarr.storage import FsspecStore, LocalStore
+
+PARTIAL = ".partial"
+
+
+@dataclass(frozen=True)
+class Storage:
+    """One folder-like place; `options` go to fsspec (credentials, endpoint)."""
+
+    address: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, key: str) -> bytes:
+        """All bytes of a file; FileNotFoundError if there is none."""
+        filesystem, root = self._connect()
+        return bytes(filesystem.cat_file(f"{root}/{key}"))
+
+    def read_all(self, keys: list[str]) -> dict[str, bytes]:
+        """Several small files at once; missing ones are left out."""
+        filesystem, root = self._connect()
+        paths = {f"{root}/{key}": key for key in keys}
+        found = filesystem.cat(list(paths), on_error="return")
+        missing = (FileNotFoundError, NotADirectoryError)
+        for error in found.values():
+            if isinstance(error, Exception) and not isinstance(error, missing):
+                raise error
+        return {key: bytes(found[path]) for path, key in paths.items() if isinstance(found.get(path), bytes)}
+
+    def digest(self, key: str) -> str:
+        """SHA-256 of a file, read in pieces."""
+        filesystem, root = self._connect()
+        with filesystem.open(f"{root}/{key}", "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def write(self, key: str, data: bytes) -> None:
+        """Put a file in place whole: after a crash it is there as given, or as it was before."""
+        filesystem, root = self._connect()
+        path = f"{root}/{key}"
+        if not isinstance(filesystem, LocalFileSystem):
+            filesystem.pipe_file(path, data)  # object stores put whole objects
+            return
+        folder = os.path.dirname(path)
+        os.makedirs(folder, exist_ok=True)
+        beside = os.path.join(folder, f".{uuid.uuid4().hex}{PARTIAL}")
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+        _sync_folder(folder)
+
+    def keys(self) -> list[str]:
+        """Every file below this place."""
+        filesystem, root = self._connect()
+        filesystem.invalidate_cache()
+        try:
+            found = filesystem.find(root)
+        except FileNotFoundError:
+            return []
+        return sorted(path[len(root) + 1 :] for path in found)
+
+    def delete(self, keys: list[str]) -> None:
+        """Remove files; those already gone are no matter."""
+        filesystem, root = self._connect()
+        for key in keys:
+            try:
+                filesystem.rm_file(f"{root}/{key}")
+            except FileNotFoundError:
+                continue
+
+    def zarr_store(self) -> Store:
+        """Read-only view for zarr."""
+        filesystem, root = self._connect()
+        if isinstance(filesystem, LocalFileSystem):
+            return LocalStore(root, read_only=True)
+        return FsspecStore.from_url(self.address, storage_options=self.options, read_only=True)
+
+    def _connect(self) -> tuple[Any, str]:
+        # fsspec keeps one connection per process and options, and forgets those of the parent after a fork.
+        filesystem, root = fsspec.core.url_to_fs(self.address, **self.options)
+        return filesystem, root.rstrip("/")
+
+
+def _sync_folder(folder: str) -> None:
+    """Make a rename in the folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

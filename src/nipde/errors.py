@@ -1,0 +1,45 @@
+"""What can go wrong, said so that a person can act: expected, got, remedy."""
+
+
+class NipdeError(Exception):
+    """Root of every error nipde raises on purpose."""
+
+    def __init__(
+        self, message: str = "", *, expected: object = None, got: object = None, remedy: str | None = None
+    ) -> None:
+        parts = [message] if message else []
+        if expected is not None:
+            parts.append(f"expected {expected}")
+        if got is not None:
+            parts.append(f"got {got}")
+        text = ", ".join(parts)
+        # One positional argument only: exceptions cross process borders and are rebuilt from it.
+        super().__init__(f"{text}: {remedy}" if remedy else text)
+
+
+class GridError(NipdeError, ValueError):
+    """A grid cannot be built, or two grids do not fit each other."""
+
+
+class ShapeError(NipdeError, ValueError):
+    """An array does not have the axes its place asks for."""
+
+
+class PhysicsError(NipdeError, ValueError):
+    """A law is posed so that it has no trustworthy solution."""
+
+
+class SolverError(NipdeError, ArithmeticError):
+    """A solve ended with a residual that is too large, or not finite."""
+
+
+class ArchiveError(NipdeError):
+    """An archive is missing, unfinished, or of another kind than asked for."""
+
+
+class IntegrityError(ArchiveError):
+    """Stored bytes are not the bytes that were written."""
+
+
+class MissingExtraError(NipdeError, ImportError):
+    """A capability needs an optional part of the package that is not installed."""

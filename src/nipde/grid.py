@@ -1,0 +1,214 @@
+"""Where fields live: nodes, boundary kind per axis, and the quadrature ∫ u dx ≈ Σ w u whose weights sum to the volume."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from nipde.boundary import BOUNDARIES, Boundary, Dirichlet
+from nipde.errors import GridError, ShapeError
+
+#: A NumPy array or a torch tensor: the grid's arithmetic works on both and stays on the tensor's device.
+Field = TypeVar("Field", bound=Any)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Equally spaced nodes along one direction; `length` in the unit of length of the problem."""
+
+    nodes: int
+    length: float = 1.0
+    boundary: Boundary = Dirichlet()
+
+    def __post_init__(self) -> None:
+        if self.nodes < 3:
+            raise GridError(expected="at least 3 nodes on an axis", got=self.nodes, remedy="use a finer grid")
+        if not self.length > 0:
+            raise GridError(expected="a positive axis length", got=self.length, remedy="give the length > 0")
+
+    @property
+    def intervals(self) -> int:
+        """Number of spacings that make up the length."""
+        return self.nodes if self.boundary.periodic else self.nodes - 1
+
+    @property
+    def spacing(self) -> float:
+        """Distance between neighbouring nodes."""
+        return self.length / self.intervals
+
+    @property
+    def coordinates(self) -> Float[np.ndarray, " node"]:
+        """Position of every node; the first one is at 0."""
+        return np.arange(self.nodes) * (self.length / self.intervals)
+
+    @property
+    def weights(self) -> Float[np.ndarray, " node"]:
+        """Trapezoid weights: they sum to the length."""
+        weights = np.full(self.nodes, self.spacing)
+        if not self.boundary.periodic:
+            weights[[0, -1]] /= 2
+        return weights
+
+    @property
+    def unknown(self) -> Bool[np.ndarray, " node"]:
+        """False on nodes whose value the boundary fixes."""
+        unknown = np.ones(self.nodes, dtype=bool)
+        if self.boundary.clamped:
+            unknown[[0, -1]] = False
+        return unknown
+
+    def resampled(self, intervals: int) -> Self:
+        """The same stretch cut into another number of spacings."""
+        return replace(self, nodes=intervals if self.boundary.periodic else intervals + 1)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A box of nodes, the product of its axes; space is always the trailing axes of a field."""
+
+    axes: tuple[Axis, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.axes) <= 3:
+            raise GridError(expected="1 to 3 axes", got=len(self.axes), remedy="build the grid from Axis objects")
+
+    @classmethod
+    def uniform(
+        cls, nodes: int | Sequence[int], *, dimension: int = 2, length: float = 1.0, boundary: Boundary = Dirichlet()
+    ) -> Self:
+        """A cube-like grid: `Grid.uniform(21)` is the unit square with 21 × 21 nodes."""
+        counts = [nodes] * dimension if isinstance(nodes, int) else list(nodes)
+        return cls(tuple(Axis(count, length, boundary) for count in counts))
+
+    @property
+    def dimension(self) -> int:
+        """Number of axes."""
+        return len(self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Nodes per axis."""
+        return tuple(axis.nodes for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return int(np.prod(self.shape))
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        """Node distance per axis."""
+        return tuple(axis.spacing for axis in self.axes)
+
+    @property
+    def volume(self) -> float:
+        """Length, area or volume of the box."""
+        return float(np.prod([axis.length for axis in self.axes]))
+
+    @property
+    def coordinates(self) -> tuple[Float[np.ndarray, "*space"], ...]:
+        """Position of every node, one array per axis, each of the grid's shape."""
+        return tuple(np.meshgrid(*(axis.coordinates for axis in self.axes), indexing="ij"))
+
+    @cached_property
+    def weights(self) -> Float[np.ndarray, "*space"]:
+        """Quadrature weights: the tensor product of the axes' trapezoid rules."""
+        return reduce(np.multiply.outer, (axis.weights for axis in self.axes))
+
+    @cached_property
+    def unknown(self) -> Bool[np.ndarray, "*space"]:
+        """True where the field is free: every node that no boundary clamps."""
+        return reduce(np.logical_and.outer, (axis.unknown for axis in self.axes))
+
+    @cached_property
+    def corners(self) -> Bool[np.ndarray, "*space"]:
+        """Nodes on two or more clamped sides at once: no stencil of ours ever reads a coefficient there."""
+        clamped = [
+            np.broadcast_to(~axis.unknown.reshape([-1 if other == place else 1 for other in range(self.dimension)]), self.shape)
+            for place, axis in enumerate(self.axes)
+        ]
+        return np.sum(clamped, axis=0) >= 2
+
+    def integrate(self, field: Field, *, mask: Any = None) -> Field:
+        """∫ field dx over the box, or over the nodes where `mask` is true; leading axes stay."""
+        self.check(field)
+        weights = _like(self.weights, field)
+        if mask is not None:
+            weights = weights * mask
+        return (field * weights).sum(tuple(range(-self.dimension, 0)))
+
+    def norm(self, field: Field, *, mask: Any = None) -> Field:
+        """L² norm (∫ field² dx)^½; leading axes stay."""
+        return self.integrate(field * field, mask=mask) ** 0.5
+
+    def refine(self, factor: int = 2) -> Self:
+        """The grid with every spacing cut into `factor`: its nodes contain the old ones."""
+        return replace(self, axes=tuple(axis.resampled(axis.intervals * factor) for axis in self.axes))
+
+    def restrict(self, field: Field, *, to: "Grid") -> Field:
+        """Values of a field of this grid at the nodes of the coarser nested grid `to`."""
+        self.check(field)
+        self._check_same_box(to)
+        steps = []
+        for place, (fine, coarse) in enumerate(zip(self.axes, to.axes, strict=True)):
+            step, rest = divmod(fine.intervals, coarse.intervals)
+            if rest:
+                raise GridError(
+                    f"axis {place} is not nested",
+                    expected=f"a divisor of {fine.intervals} intervals",
+                    got=coarse.intervals,
+                    remedy="use grid.interpolate(field, to=...)",
+                )
+            steps.append(slice(None, None, step))
+        return field[(..., *steps)]
+
+    def interpolate(self, field: Field, *, to: "Grid") -> Field:
+        """Multilinear values of a field of this grid at the nodes of any grid on the same box."""
+        self.check(field)
+        self._check_same_box(to)
+        for place, (source, target) in enumerate(zip(self.axes, to.axes, strict=True)):
+            position = np.clip(target.coordinates / source.spacing, 0, source.intervals)
+            left = np.minimum(position.astype(int), source.intervals - 1)
+            behind = (slice(None),) * (self.dimension - 1 - place)
+            share = _like((position - left).reshape(-1, *(1,) * len(behind)), field)
+            right = (left + 1) % source.nodes
+            field = field[(..., left, *behind)] * (1 - share) + field[(..., right, *behind)] * share
+        return field
+
+    def check(self, field: Any) -> None:
+        """Raise unless the trailing axes of `field` are this grid's."""
+        shape = tuple(field.shape)
+        if shape[-self.dimension :] != self.shape:
+            raise ShapeError(
+                "field does not live on this grid",
+                expected=f"trailing axes {self.shape}",
+                got=f"shape {shape}",
+                remedy="put space last, or move the field with grid.restrict / grid.interpolate",
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form; `Grid.from_dict` reads it back."""
+        return {"axes": [{"nodes": a.nodes, "length": a.length, "boundary": a.boundary.name} for a in self.axes]}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Self:
+        """Rebuild a grid from its JSON form."""
+        axes = (Axis(int(a["nodes"]), float(a["length"]), BOUNDARIES[a["boundary"]]) for a in record["axes"])
+        return cls(tuple(axes))
+
+    def __str__(self) -> str:
+        nodes = " × ".join(str(axis.nodes) for axis in self.axes)
+        return f"{nodes} nodes on {' × '.join(f'{axis.length:g}' for axis in self.axes)}"
+
+    def _check_same_box(self, other: "Grid") -> None:
+        mine, theirs = ([(axis.length, axis.boundary) for axis in grid.axes] for grid in (self, other))
+        if mine != theirs:
+            raise GridError(expected=f"a grid on the box {mine}", got=theirs, remedy="only resolutions may differ")
+
+
+def _like(values: np.ndarray, field: Any) -> Any:
+    """`values` in the array kind, dtype and device of `field`."""
+    return field.new_tensor(values) if hasattr(field, "new_tensor") else values.astype(field.dtype, copy=False)

@@ -1,0 +1,1 @@
+"""Hidden field and load in, response out: float64 solvers that everything else is measured against."""

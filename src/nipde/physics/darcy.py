@@ -1,0 +1,51 @@
+"""Darcy flow -∇·(b ∇p) = g, p = 0 on clamped sides: conservative stencil of 2·dimension + 1 points, face means of b."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sparse
+from jaxtyping import Float
+
+from nipde.errors import PhysicsError
+from nipde.physics.balance import BalanceLaw
+from nipde.physics.faces import FaceMean, Harmonic, faces_of
+
+
+@dataclass(frozen=True, eq=False)
+class Darcy(BalanceLaw):
+    """One porous specimen: permeability b > 0 at the nodes; loads are sources g, responses pressures p."""
+
+    permeability: Float[np.ndarray, "*space"]
+    face_mean: FaceMean = Harmonic()
+
+    def __post_init__(self) -> None:
+        self.grid.check(self.permeability)
+        if not (np.all(np.isfinite(self.permeability)) and np.min(self.permeability) > 0):
+            raise PhysicsError(
+                expected="a finite permeability > 0 at every node",
+                got=f"values from {np.min(self.permeability)} to {np.max(self.permeability)}",
+                remedy="fill holes with a small positive permeability",
+            )
+
+    @property
+    def symmetric(self) -> bool:
+        """Always: what flows is driven by differences only."""
+        return True
+
+    @cached_property
+    def conductance(self) -> Float[np.ndarray, " face"]:
+        """Flow through every face per unit of pressure difference: b·area/distance."""
+        faces = faces_of(self.grid)
+        permeability = np.asarray(self.permeability, dtype=np.float64)
+        return faces.mean(permeability, self.face_mean) * (faces.area / faces.distance)
+
+    @cached_property
+    def matrix(self) -> sparse.csc_array:
+        """Symmetric positive definite outflow matrix on the free nodes."""
+        return faces_of(self.grid).assemble(conductance=self.conductance)
+
+    def flow(self, pressure: Float[np.ndarray, "*space"]) -> Float[np.ndarray, " face"]:
+        """What passes every face per unit of time, positive from its first node to its second."""
+        faces, flat = faces_of(self.grid), pressure.reshape(-1)
+        return self.conductance * (flat[faces.first] - flat[faces.second])

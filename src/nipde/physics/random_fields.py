@@ -1,0 +1,111 @@
+"""Gaussian random fields with covariance σ² (-Δ + τ²)^-α, and the two-phase materials cut from them.
+
+    ξ(x) = Σ_k σ (|k|² + τ²)^(-α/2) z_k φ_k(x),   z_k ~ N(0, 1),   φ_k cosines, the constant left out
+
+The sum ends at a fixed number of half waves per axis, whatever the grid: the same seed is the same function on
+every grid, and refining the grid does not change the law. Coefficients are drawn in shells of rising
+max(k_x, k_y, …), so a longer sum begins with exactly the numbers of a shorter one.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float
+
+from nipde.errors import PhysicsError
+from nipde.grid import Grid
+from nipde.spectral.basis import Cosine
+
+
+@dataclass(frozen=True)
+class GaussianField:
+    """Law of a zero-mean field: smoothness `alpha`, inverse correlation length `tau`, highest half wave `waves`.
+
+    σ = τ^(α - dimension/2) keeps the variance of order one; `rms`, if given, fixes the root mean square over
+    the domain and the ensemble instead.
+    """
+
+    alpha: float
+    tau: float = 5.0
+    waves: int = 20
+    rms: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.alpha > 0 and self.tau > 0 and self.waves >= 1):
+            raise PhysicsError(
+                expected="alpha > 0, tau > 0, waves >= 1",
+                got=f"alpha={self.alpha}, tau={self.tau}, waves={self.waves}",
+                remedy="see docs/physics.md for the law",
+            )
+
+    def sample(self, grid: Grid, *, rng: np.random.Generator, count: int) -> Float[np.ndarray, "count *space"]:
+        """`count` independent fields at the nodes of the grid."""
+        return self.synthesise(grid, self.coefficients(grid, rng=rng, count=count))
+
+    def coefficients(self, grid: Grid, *, rng: np.random.Generator, count: int) -> Float[np.ndarray, "count *mode"]:
+        """Random coefficients of the cosines; the grid gives dimension and lengths only."""
+        order = _shell_order(self.waves + 1, grid.dimension)
+        amplitudes = self.amplitudes(grid).ravel()[order]
+        # Mode by mode, not field by field: a longer sum then starts with the same numbers.
+        normals = rng.standard_normal((len(order), count))
+        coefficients = np.zeros((count, (self.waves + 1) ** grid.dimension))
+        coefficients[:, order] = (amplitudes[:, None] * normals).T
+        return coefficients.reshape(count, *(self.waves + 1,) * grid.dimension)
+
+    def synthesise(
+        self, grid: Grid, coefficients: Float[np.ndarray, "count *mode"], *, derivative: int | None = None
+    ) -> Float[np.ndarray, "count *space"]:
+        """Values of the sums at the nodes, or of their derivative along one axis."""
+        field = coefficients
+        for place, (basis, axis) in enumerate(zip(self._bases(grid), grid.axes, strict=True)):
+            values = basis.values(axis.coordinates, derivative=int(derivative == place))
+            field = np.moveaxis(np.moveaxis(field, place + 1, -1) @ values.T, -1, place + 1)
+        return np.ascontiguousarray(field)
+
+    def amplitudes(self, grid: Grid) -> Float[np.ndarray, "*mode"]:
+        """Standard deviation of every coefficient; its square is the spectrum of the covariance."""
+        return _amplitudes(self, tuple(axis.length for axis in grid.axes))
+
+    def _bases(self, grid: Grid) -> list[Cosine]:
+        return [Cosine(axis.length, self.waves + 1) for axis in grid.axes]
+
+
+@dataclass(frozen=True)
+class TwoPhase:
+    """A material of two phases: one value where the Gaussian field is negative, another elsewhere."""
+
+    negative: float = 12.0
+    positive: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not (self.negative > 0 and self.positive > 0):
+            raise PhysicsError(
+                expected="two positive phases", got=(self.negative, self.positive), remedy="permeability is > 0"
+            )
+
+    def __call__(self, field: Float[np.ndarray, "*field"]) -> Float[np.ndarray, "*field"]:
+        """Material values of a Gaussian field."""
+        return np.where(field < 0, self.negative, self.positive)
+
+
+@lru_cache(maxsize=32)
+def _amplitudes(law: GaussianField, lengths: tuple[float, ...]) -> Float[np.ndarray, "*mode"]:
+    squared = np.zeros(())
+    for length in lengths:
+        squared = np.add.outer(squared, Cosine(length, law.waves + 1).wavenumbers ** 2)
+    amplitudes = law.tau ** (law.alpha - len(lengths) / 2) * (squared + law.tau**2) ** (-law.alpha / 2)
+    amplitudes.flat[0] = 0.0
+    if law.rms is not None:
+        amplitudes *= law.rms * np.sqrt(np.prod(lengths) / np.sum(amplitudes**2))
+    amplitudes.flags.writeable = False
+    return amplitudes
+
+
+@lru_cache(maxsize=32)
+def _shell_order(modes: int, dimension: int) -> np.ndarray:
+    """Flat indices of all modes but the constant, by rising max(k) and then lexicographically."""
+    indices = np.indices((modes,) * dimension).reshape(dimension, -1)
+    order = np.lexsort((*indices[::-1], indices.max(axis=0)))[1:]
+    order.flags.writeable = False
+    return order

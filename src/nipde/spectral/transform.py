@@ -1,0 +1,147 @@
+"""Fields to mode coefficients and back: c = Φᵀ W f and f = Φ c, orthonormal in the grid's quadrature.
+
+Two forms of the same map. Dense: one matrix product per axis, best on small grids and when few modes are
+retained. Fast: one real FFT per axis on the odd or even extension. `transform(grid)` chooses by size.
+Both work on torch tensors of any leading axes, on their device, and are differentiable.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import pad
+
+from nipde.boundary import Dirichlet, Neumann
+from nipde.errors import ShapeError
+from nipde.grid import Axis, Grid
+from nipde.spectral.basis import basis_of, nodal_matrix
+
+#: Above this many nodes on an axis the FFT wins over a full matrix product (measured on CPU, see docs/design.md).
+DENSE_UP_TO = 128
+
+
+class Transform(ABC):
+    """One orthonormal transform of a grid, on `modes` retained modes per axis (all resolved ones by default)."""
+
+    def __init__(self, grid: Grid, *, modes: Sequence[int] | None = None) -> None:
+        wanted: Sequence[int | None] = modes if modes is not None else [None] * grid.dimension
+        self.grid = grid
+        self.bases = tuple(basis_of(axis, modes=count) for axis, count in zip(grid.axes, wanted, strict=True))
+        self.shape = tuple(basis.modes for basis in self.bases)
+
+    def analysis(self, field: Float[Tensor, "*batch_space"]) -> Float[Tensor, "*batch_mode"]:
+        """Coefficients c = Φᵀ W f."""
+        self.grid.check(field)
+        return self._each_axis(field, self._analyse)
+
+    def synthesis(self, coefficients: Float[Tensor, "*batch_mode"]) -> Float[Tensor, "*batch_space"]:
+        """Field f = Φ c."""
+        if tuple(coefficients.shape[-self.grid.dimension :]) != self.shape:
+            raise ShapeError(
+                "coefficients do not fit",
+                expected=f"trailing axes {self.shape}",
+                got=f"shape {tuple(coefficients.shape)}",
+                remedy="use the transform that made them",
+            )
+        return self._each_axis(coefficients, self._synthesise)
+
+    def squared_wavenumbers(self, like: Tensor) -> Float[Tensor, "*mode"]:
+        """|k|² of every mode: the eigenvalues of -Δ."""
+        total = like.new_zeros(())
+        for basis in self.bases:
+            total = total.unsqueeze(-1) + like.new_tensor(basis.wavenumbers**2)
+        return total
+
+    @abstractmethod
+    def _analyse(self, place: int, field: Tensor) -> Tensor:
+        """Transform the last axis, which is axis `place` of the grid."""
+
+    @abstractmethod
+    def _synthesise(self, place: int, coefficients: Tensor) -> Tensor:
+        """Inverse of `_analyse`."""
+
+    def _each_axis(self, values: Tensor, step: Callable[[int, Tensor], Tensor]) -> Tensor:
+        if values.dtype in (torch.float16, torch.bfloat16):
+            values = values.float()  # neither CPU FFTs nor long sums survive half precision
+        with torch.autocast(values.device.type, enabled=False):
+            for place in range(self.grid.dimension):
+                axis = place - self.grid.dimension
+                values = step(place, values.movedim(axis, -1)).movedim(-1, axis)
+        return values
+
+
+class DenseTransform(Transform):
+    """Matrix products with the nodal basis."""
+
+    def _analyse(self, place: int, field: Tensor) -> Tensor:
+        axis = self.grid.axes[place]
+        return field @ field.new_tensor(axis.weights[:, None] * nodal_matrix(axis, modes=self.shape[place]))
+
+    def _synthesise(self, place: int, coefficients: Tensor) -> Tensor:
+        matrix = nodal_matrix(self.grid.axes[place], modes=self.shape[place])
+        return coefficients @ coefficients.new_tensor(matrix.T)
+
+
+class FastTransform(Transform):
+    """Real FFTs of the extension that fits the boundary."""
+
+    def _analyse(self, place: int, field: Tensor) -> Tensor:
+        axis, modes = self.grid.axes[place], self.shape[place]
+        norms = field.new_tensor(axis.spacing * _norms(axis)[:modes])
+        if isinstance(axis.boundary, Dirichlet):
+            return _sine_sums(field[..., 1:-1])[..., :modes] * norms
+        if isinstance(axis.boundary, Neumann):
+            return _cosine_sums(field)[..., :modes] * norms
+        spectrum = torch.fft.rfft(field, dim=-1)
+        pairs = torch.stack([spectrum.real, -spectrum.imag], dim=-1).flatten(-2)
+        return torch.cat([pairs[..., :1], pairs[..., 2:]], dim=-1)[..., :modes] * norms
+
+    def _synthesise(self, place: int, coefficients: Tensor) -> Tensor:
+        axis, modes = self.grid.axes[place], self.shape[place]
+        norms = _norms(axis)
+        full = pad(coefficients, (0, len(norms) - modes)) * coefficients.new_tensor(norms)
+        if isinstance(axis.boundary, Dirichlet):
+            return pad(_sine_sums(full), (1, 1))
+        alone = _is_alone(axis)
+        if isinstance(axis.boundary, Neumann):
+            return _cosine_sums(full * full.new_tensor(np.where(alone, 2.0, 1.0)))  # the sums halve both ends
+        full = full * full.new_tensor(np.where(alone, 1.0, 0.5) * axis.nodes)
+        zero = torch.zeros_like(full[..., :1])
+        pairs = torch.cat([full[..., :1], zero, full[..., 1:], zero], dim=-1)[..., : 2 * (axis.nodes // 2 + 1)]
+        spectrum = torch.complex(pairs[..., ::2], -pairs[..., 1::2])
+        return torch.fft.irfft(spectrum, n=axis.nodes, dim=-1)
+
+
+def transform(grid: Grid, *, modes: Sequence[int] | None = None) -> Transform:
+    """The faster form for this grid: dense when every axis is short or keeps few modes, FFT otherwise."""
+    kept = modes if modes is not None else grid.shape
+    dense = all(count <= DENSE_UP_TO for count in kept)
+    return (DenseTransform if dense else FastTransform)(grid, modes=modes)
+
+
+def _sine_sums(values: Tensor) -> Tensor:
+    """Σ_j v_j sin(πjk/m), j, k = 1 … m-1: the imaginary half of the odd extension's FFT."""
+    zero = torch.zeros_like(values[..., :1])
+    odd = torch.cat([zero, values, zero, -values.flip(-1)], dim=-1)
+    return torch.fft.rfft(odd, dim=-1).imag[..., 1:-1] / -2
+
+
+def _cosine_sums(values: Tensor) -> Tensor:
+    """v_0/2 + Σ_j v_j cos(πjk/m) + (-1)^k v_m/2, k = 0 … m: the trapezoid rule, as the even extension's FFT."""
+    even = torch.cat([values, values[..., 1:-1].flip(-1)], dim=-1)
+    return torch.fft.rfft(even, dim=-1).real / 2
+
+
+def _is_alone(axis: Axis) -> NDArray[np.bool_]:
+    """Modes without a twin in the extension: the constant and the alternating one."""
+    k = basis_of(axis).wavenumbers
+    return (k == 0) | np.isclose(k * axis.spacing, np.pi)
+
+
+def _norms(axis: Axis) -> NDArray[np.float64]:
+    """Height of every resolved mode, normalised in the axis' quadrature."""
+    return np.where(_is_alone(axis), 1.0, np.sqrt(2.0)) / np.sqrt(axis.length)
