@@ -1,4 +1,4 @@
-"""Where fields live: nodes, boundary kind per axis, and the quadrature ∫ u dx ≈ Σ w u whose weights sum to the volume."""
+"""Where fields live: nodes, boundary kind per axis, and the quadrature ∫ u dx ≈ Σ w u, Σ w = the volume."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -77,7 +77,12 @@ class Grid:
 
     @classmethod
     def uniform(
-        cls, nodes: int | Sequence[int], *, dimension: int = 2, length: float = 1.0, boundary: Boundary = Dirichlet()
+        cls,
+        nodes: int | Sequence[int],
+        *,
+        dimension: int = 2,
+        length: float = 1.0,
+        boundary: Boundary = Dirichlet(),
     ) -> Self:
         """A cube-like grid: `Grid.uniform(21)` is the unit square with 21 × 21 nodes."""
         counts = [nodes] * dimension if isinstance(nodes, int) else list(nodes)
@@ -123,11 +128,19 @@ class Grid:
         """True where the field is free: every node that no boundary clamps."""
         return reduce(np.logical_and.outer, (axis.unknown for axis in self.axes))
 
+    @property
+    def inner(self) -> tuple[slice, ...]:
+        """Slices that cut the clamped end nodes off: `field[(..., *grid.inner)]` holds the unknowns."""
+        return tuple(slice(1, -1) if axis.boundary.clamped else slice(None) for axis in self.axes)
+
     @cached_property
     def corners(self) -> Bool[np.ndarray, "*space"]:
         """Nodes on two or more clamped sides at once: no stencil of ours ever reads a coefficient there."""
         clamped = [
-            np.broadcast_to(~axis.unknown.reshape([-1 if other == place else 1 for other in range(self.dimension)]), self.shape)
+            np.broadcast_to(
+                ~axis.unknown.reshape([-1 if other == place else 1 for other in range(self.dimension)]),
+                self.shape,
+            )
             for place, axis in enumerate(self.axes)
         ]
         return np.sum(clamped, axis=0) >= 2

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import zarr
 from jaxtyping import Int
 
 from nipde.data.checked_store import CheckedStore
-from nipde.data.layout import FORMAT, FORMAT_VERSION, layout_of, stacked
+from nipde.data.layout import FORMAT, FORMAT_VERSION, chunk_key, layout_of, stacked
 from nipde.data.manifest import MANIFEST, Manifest, sha256
 from nipde.data.plan import Plan
 from nipde.data.split import Split, indices_of
@@ -98,13 +98,14 @@ class Archive:
         for problem in self.problems():
             raise problem
 
-    def problems(self) -> Iterator[IntegrityError]:
-        """Every damaged file, one error each."""
+    def problems(self, *, checked: Callable[[], None] = lambda: None) -> Iterator[IntegrityError]:
+        """Every damaged file, one error each; `checked` is called after each file."""
         for key, expected in self.manifest.files.items():
             try:
                 intact = self.storage.digest(key) == expected
             except OSError:
                 intact = False
+            checked()
             if not intact:
                 yield self._explain(key)
 
@@ -169,11 +170,11 @@ class Archive:
         return arrays
 
     def _system(self, arrays: dict[str, np.ndarray], *, at: Any) -> System:
-        named = {
+        named: dict[str, Any] = {
             name: {key: arrays[name][at][..., place] for place, key in enumerate(self._names(name))}
             for name in ("parameters", "diagnostics")
         }
-        fields = {name: arrays[name][at] for name in ("loads", "responses", "hidden", "seed")}
+        fields: dict[str, Any] = {name: arrays[name][at] for name in ("loads", "responses", "hidden", "seed")}
         return System(grid=self.grid, **fields, **named)
 
     def _names(self, name: str) -> list[str]:
@@ -188,8 +189,6 @@ class Archive:
 
     def _first_damage(self, name: str, systems: np.ndarray) -> Exception:
         """Turn a failed read into the error that names the damaged file."""
-        from nipde.data.layout import chunk_key
-
         layout = self.layout[name]
         shards = np.unique(systems // self.plan.systems_per_shard) if layout.by_system else [0]
         for shard in shards:
@@ -226,7 +225,7 @@ def _read_manifest(storage: Storage) -> Manifest:
     try:
         data = storage.read(MANIFEST)
     except (FileNotFoundError, NotADirectoryError) as error:
-        unfinished = "zarr.json" in storage.keys()
+        unfinished = "zarr.json" in storage.listing()
         raise ArchiveError(
             f"{storage.address} has no {MANIFEST}",
             expected="a finished archive",

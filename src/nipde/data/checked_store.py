@@ -19,9 +19,7 @@ class CheckedStore(WrapperStore[Store]):
     def _with_store(self, store: Store) -> "CheckedStore":
         return CheckedStore(store, self.listed)
 
-    async def get(
-        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
+    async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
         """The bytes asked for, all of them."""
         buffer = await self._store.get(key, prototype, byte_range)
         if key in self.listed:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from nipde.data.archive import Archive
-from nipde.data.layout import encode_fixed, encode_shard
+from nipde.data.layout import encode_fixed, encode_systems
 from nipde.data.manifest import MANIFEST, PROGRESS, Manifest, ShardRecord, sha256, versions
 from nipde.data.plan import Plan
 from nipde.data.storage import PARTIAL, Storage
@@ -33,8 +33,8 @@ def generate(
 ) -> Archive:
     """Make the planned archive at `out`, or finish it, and open it.
 
-    `workers` local processes do the work (default: one per core; 0: this process itself), or those of a running
-    dask scheduler at the address `scheduler`.
+    `workers` local processes do the work (default: one per core), or those of a running dask scheduler at the
+    address `scheduler`. One worker is this process itself: a cluster of one would only cost its start.
     """
     storage = Storage(os.fspath(out), options or {})
     if _is_finished(storage, plan):
@@ -50,7 +50,7 @@ def generate(
             progress(ready, ready if computed else 0)
     manifest = Manifest({key: sha256(data) for key, data in fixed.items()}, [records[i] for i in range(plan.shards)])
     storage.write(MANIFEST, manifest.to_bytes())
-    storage.delete([key for key in storage.keys() if key.startswith(f"{PROGRESS}/") or key.endswith(PARTIAL)])
+    storage.delete([key for key in storage.listing() if key.startswith(f"{PROGRESS}/") or key.endswith(PARTIAL)])
     return Archive(storage)
 
 
@@ -61,7 +61,7 @@ def make_shard(plan: Plan, storage: Storage, shard: int) -> tuple[ShardRecord, b
         return found, False
     seeds = [plan.system_seed(system) for system in plan.systems_of(shard)]
     systems = [plan.recipe.build(seed, shared_seed=plan.shared_seed) for seed in seeds]
-    files = encode_shard(plan, shard, systems)
+    files = encode_systems(plan, shard, systems)
     for key, data in files.items():
         storage.write(key, data)
     record = ShardRecord(shard, {key: sha256(data) for key, data in files.items()}, versions())
@@ -81,7 +81,7 @@ def _intact_record(storage: Storage, shard: int) -> ShardRecord | None:
 
 def _is_finished(storage: Storage, plan: Plan) -> bool:
     """Whether the place holds this very archive already; raises if it holds anything else."""
-    keys = [key for key in storage.keys() if not key.endswith(PARTIAL)]
+    keys = [key for key in storage.listing() if not key.endswith(PARTIAL)]
     if not keys:
         return False
     try:
@@ -103,14 +103,15 @@ def _is_finished(storage: Storage, plan: Plan) -> bool:
 @contextmanager
 def _executor(workers: int | None, scheduler: str | None) -> Iterator[Any]:
     """A function (plan, storage) -> finished records, in the order they finish."""
-    if workers == 0 and scheduler is None:
+    count = workers or os.cpu_count() or 1
+    if count == 1 and scheduler is None:
         yield lambda plan, storage: (make_shard(plan, storage, shard) for shard in range(plan.shards))
         return
     try:
         from distributed import Client, LocalCluster, as_completed
     except ImportError as error:
         raise MissingExtraError(
-            "dask.distributed is not installed", remedy="pip install 'nipde[data]', or use workers=0"
+            "dask.distributed is not installed", remedy="pip install 'nipde[data]', or use workers=1"
         ) from error
 
     def run(plan: Plan, storage: Storage) -> Iterator[tuple[ShardRecord, bool]]:
@@ -123,7 +124,6 @@ def _executor(workers: int | None, scheduler: str | None) -> Iterator[Any]:
         with Client(scheduler) as client:
             yield run
     else:
-        count = workers or os.cpu_count() or 1
         with (
             LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
             Client(cluster) as client,

@@ -5,7 +5,6 @@ One schema for every problem (docs/data-format.md). Chunks are what a reader fet
 
 import dataclasses
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
 from nipde.data.plan import Plan
+from nipde.data.shards import encode_chunk, encode_shard
 from nipde.data.system import System
 
 FORMAT = "nipde-archive"
@@ -47,7 +47,7 @@ def layout_of(plan: Plan) -> dict[str, ArrayLayout]:
     recipe, grid, width = plan.recipe, plan.recipe.grid, plan.systems_per_shard
     space, quantities = AXES[: grid.dimension], plan.recipe.quantities
 
-    def fields(role: str, systems: int, pairs: int | None) -> ArrayLayout:
+    def fields(role: str, pairs: int | None) -> ArrayLayout:
         quantity = getattr(quantities, role)
         one = (len(quantity.components), *grid.shape)
         names = ("component", *space)
@@ -58,21 +58,26 @@ def layout_of(plan: Plan) -> dict[str, ArrayLayout]:
             one, names = (pairs, *one), ("pair", *names)
         else:
             chunk = whole = one
-        first = "system" if systems > 1 or plan.systems == 1 and role != "load" else "load_set"
+        shared = role == "load" and recipe.shared_loads
+        systems, width = (1, 1) if shared else (plan.systems, plan.systems_per_shard)
         return ArrayLayout(
             shape=(systems, *one),
-            dimensions=(first, *names),
+            dimensions=("load_set" if shared else "system", *names),
             dtype=recipe.precision,
             chunks=(1, *chunk),
-            shards=(min(width, systems), *whole),
-            attributes={"quantity": quantity.name, "unit": quantity.unit, "components": list(quantity.components)},
+            shards=(width, *whole),
+            attributes={
+                "quantity": quantity.name,
+                "unit": quantity.unit,
+                "components": list(quantity.components),
+            },
         )
 
     parameters, diagnostics = recipe.parameter_names, recipe.diagnostic_names
     arrays = {
-        "loads": fields("load", plan.systems, recipe.pairs),
-        "responses": fields("response", plan.systems, recipe.pairs),
-        "hidden": fields("hidden", plan.systems, None),
+        "loads": fields("load", recipe.pairs),
+        "responses": fields("response", recipe.pairs),
+        "hidden": fields("hidden", None),
         "seed": ArrayLayout((plan.systems,), ("system",), "uint64", (width,)),
         "parameters": ArrayLayout(
             (plan.systems, len(parameters)), ("system", "parameter"), "float64", (width, len(parameters)),
@@ -83,14 +88,6 @@ def layout_of(plan: Plan) -> dict[str, ArrayLayout]:
             (width, recipe.pairs, len(diagnostics)), attributes={"names": list(diagnostics)},
         ),
     }  # fmt: skip
-    if recipe.shared_loads:
-        loads = arrays["loads"]
-        arrays["loads"] = dataclasses.replace(
-            loads,
-            shape=(1, *loads.shape[1:]),
-            dimensions=("load_set", *loads.dimensions[1:]),
-            shards=(1, *(loads.shards or ())[1:]),
-        )
     for name, axis in zip(space, grid.axes, strict=True):
         arrays[name] = ArrayLayout((axis.nodes,), (name,), "float64", (axis.nodes,))
     return arrays
@@ -98,26 +95,22 @@ def layout_of(plan: Plan) -> dict[str, ArrayLayout]:
 
 def encode_fixed(plan: Plan) -> dict[str, bytes]:
     """Files that do not depend on any system: metadata, coordinates, shared loads."""
-    group, store = _scratch(plan)
-    for name, axis in zip(AXES, plan.recipe.grid.axes, strict=False):
-        group[name][:] = axis.coordinates  # type: ignore[index]
+    arrays, files = layout_of(plan), _metadata(plan)
+    fixed = {name: axis.coordinates for name, axis in zip(AXES, plan.recipe.grid.axes, strict=False)}
     if plan.shared_seed is not None:
-        group["loads"][0] = plan.recipe.build(plan.shared_seed, shared_seed=plan.shared_seed).loads  # type: ignore[index]
-    fixed = {key: _bytes(store, key) for key in sync(_listing(store))}
-    return {key: fixed[key] for key in sorted(fixed)}
-
-
-def encode_shard(plan: Plan, shard: int, systems: list[System]) -> dict[str, bytes]:
-    """Files of one shard, one per array that grows with the systems."""
-    group, store = _scratch(plan)
-    there, files = plan.systems_of(shard), {}
-    for name, layout in layout_of(plan).items():
-        if layout.by_system:
-            group[name][there.start : there.stop] = stacked(name, systems)  # type: ignore[index]
-            key = chunk_key(name, layout, shard)
-            files[key] = _bytes(store, key)
-            sync(store.delete(key))
+        fixed["loads"] = plan.recipe.build(plan.shared_seed, shared_seed=plan.shared_seed).loads[None]
+    for name, values in fixed.items():
+        files[chunk_key(name, arrays[name], 0)] = _encode(arrays[name], values)
     return files
+
+
+def encode_systems(plan: Plan, shard: int, systems: list[System]) -> dict[str, bytes]:
+    """Files of one shard, one per array that grows with the systems."""
+    return {
+        chunk_key(name, layout, shard): _encode(layout, stacked(name, systems))
+        for name, layout in layout_of(plan).items()
+        if layout.by_system
+    }
 
 
 def stacked(name: str, systems: list[System]) -> np.ndarray:
@@ -144,9 +137,14 @@ def attributes_of(plan: Plan) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=2)
-def _scratch(plan: Plan) -> tuple[zarr.Group, MemoryStore]:
-    """The planned group in memory: zarr encodes there, and the bytes are published whole."""
+def _encode(layout: ArrayLayout, block: np.ndarray) -> bytes:
+    if layout.shards is None:
+        return encode_chunk(block, layout.chunks)
+    return encode_shard(block, layout.chunks, layout.shards)
+
+
+def _metadata(plan: Plan) -> dict[str, bytes]:
+    """Every zarr.json, as zarr writes it."""
     store = MemoryStore()
     group = zarr.create_group(store, attributes=attributes_of(plan), zarr_format=3)
     for name, layout in layout_of(plan).items():
@@ -161,13 +159,9 @@ def _scratch(plan: Plan) -> tuple[zarr.Group, MemoryStore]:
             dimension_names=layout.dimensions,
             attributes=layout.attributes,
             chunk_key_encoding={"name": "default", "separator": "."},
-            config={"write_empty_chunks": True},
         )
-    return group, store
-
-
-async def _listing(store: MemoryStore) -> list[str]:
-    return [key async for key in store.list()]
+    names = ["zarr.json", *(f"{name}/zarr.json" for name in layout_of(plan))]
+    return {name: _bytes(store, name) for name in names}
 
 
 def _bytes(store: MemoryStore, key: str) -> bytes:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import platform
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any, Self
 
@@ -92,6 +93,7 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+@lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """What computed a shard."""
     names = ("nipde", "numpy", "scipy", "zarr")

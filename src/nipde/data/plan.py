@@ -32,7 +32,9 @@ class Plan:
             raise ArchiveError(expected="at least one system", got=self.systems, remedy="ask for more systems")
         if self.recipe.precision not in ("float32", "float64"):
             raise ArchiveError(
-                expected="precision float32 or float64", got=repr(self.recipe.precision), remedy="choose one of them"
+                expected="precision float32 or float64",
+                got=repr(self.recipe.precision),
+                remedy="choose one of them",
             )
         self.splits  # noqa: B018  (a split that cannot be made is refused before anything is computed)
 
@@ -87,5 +89,5 @@ class Plan:
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
         """Rebuild from JSON form."""
-        recipe = Recipe.from_dict(record["recipe"])  # type: ignore[type-abstract]
+        recipe = Recipe.from_dict(record["recipe"])
         return cls(recipe, record["systems"], record["seed"], tuple(record["split"]), record["shard_systems"])

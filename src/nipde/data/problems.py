@@ -1,7 +1,7 @@
 """The problems nipde can generate: Darcy flow through two-phase rock, and transport in a stirred medium."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -10,7 +10,6 @@ from nipde.data.recipe import Recipe, option
 from nipde.data.system import Quantities, Quantity, System
 from nipde.grid import Grid
 from nipde.physics.advection import AdvectionDiffusion
-from nipde.physics.balance import checked_solve
 from nipde.physics.darcy import Darcy
 from nipde.physics.faces import Arithmetic, Harmonic
 from nipde.physics.random_fields import GaussianField, TwoPhase
@@ -55,14 +54,12 @@ class DarcyRecipe(RandomLoads):
 
     field_alpha: float = option(4.0, "smoothness of the field that the phases are cut from")
     phases: tuple[float, float] = option((12.0, 3.0), "permeability where that field is negative, and elsewhere")
-    face_mean: str = option("harmonic", "mean of the permeability between nodes, harmonic or arithmetic")
+    face_mean: Literal["harmonic", "arithmetic"] = option("harmonic", "mean of the permeability between two nodes")
 
     @property
     def quantities(self) -> Quantities:
         """Source, pressure, permeability; dimensionless."""
-        return Quantities(
-            load=Quantity("source"), response=Quantity("pressure"), hidden=Quantity("permeability")
-        )
+        return Quantities(load=Quantity("source"), response=Quantity("pressure"), hidden=Quantity("permeability"))
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -76,7 +73,7 @@ class DarcyRecipe(RandomLoads):
         grid, material = self.grid, TwoPhase(*self.phases)
         permeability = material(GaussianField(self.field_alpha).sample(grid, rng=rng, count=1)).astype(self.precision)
         law = Darcy(grid, permeability[0].astype(np.float64), FACE_MEANS[self.face_mean])
-        pressures, residual = checked_solve(law, loads[:, 0].astype(np.float64))
+        pressures, residual = law.checked_solve(loads[:, 0].astype(np.float64))
         fraction = grid.integrate((permeability[0] == np.float32(material.negative)).astype(float)) / grid.volume
         values = (material.negative, material.positive, fraction)
         return System(
@@ -120,7 +117,7 @@ class AdvectionRecipe(RandomLoads):
         grid, peak = self.grid, self.speed * rng.uniform(0.5, 1.0)
         velocity = (peak * self._unit_swirl(rng)).astype(self.precision)
         law = AdvectionDiffusion(grid, np.ones(grid.shape), velocity.astype(np.float64))
-        concentrations, residual = checked_solve(law, loads[:, 0].astype(np.float64))
+        concentrations, residual = law.checked_solve(loads[:, 0].astype(np.float64))
         return System(
             grid=grid,
             loads=loads,
@@ -132,13 +129,16 @@ class AdvectionRecipe(RandomLoads):
         )
 
     def _unit_swirl(self, rng: np.random.Generator) -> Float[np.ndarray, "component *space"]:
-        """(∂ψ/∂y, -∂ψ/∂x) with peak speed 1, the peak taken on one fixed fine grid so that resolution changes nothing."""
+        """(∂ψ/∂y, -∂ψ/∂x) with peak speed 1, the peak taken on one fixed fine grid: resolution changes nothing."""
         law = GaussianField(self.field_alpha)
         coefficients = law.coefficients(self.grid, rng=rng, count=1)
 
         def swirl(grid: Grid) -> np.ndarray:
             return np.concatenate(
-                [law.synthesise(grid, coefficients, derivative=1), -law.synthesise(grid, coefficients, derivative=0)]
+                [
+                    law.synthesise(grid, coefficients, derivative=1),
+                    -law.synthesise(grid, coefficients, derivative=0),
+                ]
             )
 
         fine = Grid.uniform(4 * law.waves + 1)

@@ -3,7 +3,7 @@
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -28,7 +28,7 @@ class Recipe(ABC):
     nodes: int = option(21, "nodes per axis of the square grid", flag="grid")
     pairs: int = option(100, "loads and responses per system")
     shared_loads: bool = option(False, "give every system the same loads (the paper does) instead of its own")
-    precision: str = option("float32", "stored precision, float32 or float64; solves are always float64")
+    precision: Literal["float32", "float64"] = option("float32", "stored precision; solves are always float64")
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -76,17 +76,20 @@ class Recipe(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return {"problem": self.problem, **dataclasses.asdict(self)}
+        values = {
+            key: list(value) if isinstance(value, tuple) else value for key, value in dataclasses.asdict(self).items()
+        }
+        return {"problem": self.problem, **values}
 
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Self:
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> "Recipe":
         """Rebuild any recipe from its JSON form."""
         from nipde.data import problems  # noqa: F401  (fills Recipe.kinds)
 
-        values = {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
+        values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in record.items()}
         problem = values.pop("problem")
-        if problem not in cls.kinds:
+        if problem not in Recipe.kinds:
             raise ArchiveError(
-                expected=f"a problem among {sorted(cls.kinds)}", got=repr(problem), remedy="use a newer nipde"
+                expected=f"a problem among {sorted(Recipe.kinds)}", got=repr(problem), remedy="use a newer nipde"
             )
-        return cls.kinds[problem](**values)  # type: ignore[return-value]
+        return Recipe.kinds[problem](**values)

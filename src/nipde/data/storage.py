@@ -64,7 +64,7 @@ class Storage:
         os.replace(beside, path)
         _sync_folder(folder)
 
-    def keys(self) -> list[str]:
+    def listing(self) -> list[str]:
         """Every file below this place."""
         filesystem, root = self._connect()
         filesystem.invalidate_cache()

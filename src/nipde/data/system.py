@@ -1,4 +1,4 @@
-"""One hidden field and the pairs it produced: what physics makes, what an archive stores, what an estimator is given."""
+"""One hidden field and the pairs it produced: what physics makes, what an archive stores, what estimators see."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,7 +57,10 @@ class System:
         pairs = [np.shape(array)[-self.grid.dimension - 2] for array in (self.loads, self.responses)]
         if pairs[0] != pairs[1]:
             raise ShapeError(
-                "pairs do not match", expected=f"{pairs[0]} responses, one per load", got=pairs[1], remedy="drop extras"
+                "pairs do not match",
+                expected=f"{pairs[0]} responses, one per load",
+                got=pairs[1],
+                remedy="drop extras",
             )
 
     @property

@@ -7,6 +7,7 @@ u(x) = ∫ G(x, y) f(y) dy in the grid's quadrature.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
@@ -52,22 +53,31 @@ class BalanceLaw(ABC):
 
     def solve(self, loads: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "*batch_space"]:
         """Responses to any number of loads (leading axes); zero on clamped nodes."""
-        right = self._cell_loads(loads)
-        responses = np.zeros((len(right), self.grid.size))
-        responses[:, faces_of(self.grid).unknown] = self.factor.solve(right.T).T
-        return responses.reshape(loads.shape)
+        return self._responses(self.factor.solve(self._cell_loads(loads).T).T, loads.shape)
 
     def residual(
         self, loads: Float[np.ndarray, "*batch_space"], responses: Float[np.ndarray, "*batch_space"]
     ) -> Float[np.ndarray, " *batch"]:
         """‖A u - W f‖ / ‖W f‖ of every pair; 0/0, the zero response to a zero load, is 0."""
-        self.grid.check(responses)
-        right = self._cell_loads(loads)
-        free = responses.reshape(-1, self.grid.size)[:, faces_of(self.grid).unknown]
-        defect = np.linalg.norm((self.matrix @ free.T).T - right, axis=-1)
-        size = np.linalg.norm(right, axis=-1)
-        relative = np.divide(defect, size, out=np.where(defect > 0, np.inf, 0.0), where=size > 0)
+        relative = self._residual(self._cell_loads(loads), self._free(responses))
         return relative.reshape(loads.shape[: loads.ndim - self.grid.dimension])
+
+    def checked_solve(
+        self, loads: Float[np.ndarray, "pair *space"]
+    ) -> tuple[Float[np.ndarray, "pair *space"], Float[np.ndarray, " pair"]]:
+        """Responses and their residuals, or a SolverError: nothing worse than the limit ever leaves."""
+        right = self._cell_loads(loads)
+        free = self.factor.solve(right.T).T
+        residual = self._residual(right, free)
+        solved = residual <= RESIDUAL_LIMIT  # false for NaN
+        if not np.all(solved):
+            raise SolverError(
+                f"pair {int(np.argmin(solved))} is not solved",
+                expected=f"relative residual <= {RESIDUAL_LIMIT:g}",
+                got=f"{np.max(residual):.2e}",
+                remedy="check the coefficient's contrast and the load for non-finite values",
+            )
+        return self._responses(free, loads.shape), residual
 
     def green(self) -> Float[np.ndarray, "node node"]:
         """Green's density G at all pairs of nodes, 1/volume times response per load; N × N, for small grids."""
@@ -80,22 +90,26 @@ class BalanceLaw(ABC):
         return green
 
     def _cell_loads(self, loads: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "pair unknown"]:
-        self.grid.check(loads)
-        unknown = faces_of(self.grid).unknown
-        return loads.reshape(-1, self.grid.size)[:, unknown] * self.grid.weights.reshape(-1)[unknown]
+        return self._free(loads) * self.grid.weights[self.grid.inner].reshape(-1)
 
+    def _free(self, field: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "pair unknown"]:
+        self.grid.check(field)
+        inside: Any = (..., *self.grid.inner)
+        return field[inside].reshape(-1, len(faces_of(self.grid).unknown))
 
-def checked_solve(
-    law: BalanceLaw, loads: Float[np.ndarray, "pair *space"]
-) -> tuple[Float[np.ndarray, "pair *space"], Float[np.ndarray, " pair"]]:
-    """Responses and their residuals, or a SolverError: nothing worse than the limit ever leaves."""
-    responses = law.solve(loads)
-    residual = law.residual(loads, responses)
-    if not np.all(residual <= RESIDUAL_LIMIT):  # also true for NaN
-        raise SolverError(
-            f"pair {int(np.argmax(~(residual <= RESIDUAL_LIMIT)))} is not solved",
-            expected=f"relative residual <= {RESIDUAL_LIMIT:g}",
-            got=f"{np.max(residual):.2e}",
-            remedy="check the coefficient's contrast and the load for non-finite values",
+    def _responses(self, free: Float[np.ndarray, "pair unknown"], shape: tuple[int, ...]) -> np.ndarray:
+        responses = np.zeros(shape)
+        inside: Any = (..., *self.grid.inner)
+        responses[inside] = free.reshape(responses[inside].shape)
+        return responses
+
+    def _residual(
+        self, right: Float[np.ndarray, "pair unknown"], free: Float[np.ndarray, "pair unknown"]
+    ) -> Float[np.ndarray, " pair"]:
+        defect = self.matrix @ free.T
+        defect -= right.T
+        error, size = (
+            np.sqrt(np.einsum("up,up->p", defect, defect)),
+            np.sqrt(np.einsum("pu,pu->p", right, right)),
         )
-    return responses, residual
+        return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size > 0)

@@ -21,7 +21,9 @@ class FaceMean(ABC):
     """How a coefficient known at two nodes acts on the face between them."""
 
     @abstractmethod
-    def __call__(self, first: Float[np.ndarray, " face"], second: Float[np.ndarray, " face"]) -> Float[np.ndarray, " face"]:
+    def __call__(
+        self, first: Float[np.ndarray, " face"], second: Float[np.ndarray, " face"]
+    ) -> Float[np.ndarray, " face"]:
         """Value on the face."""
 
 
@@ -29,7 +31,9 @@ class FaceMean(ABC):
 class Harmonic(FaceMean):
     """2ab/(a+b): two resistors in series, which keeps the flux continuous across a phase jump."""
 
-    def __call__(self, first: Float[np.ndarray, " face"], second: Float[np.ndarray, " face"]) -> Float[np.ndarray, " face"]:
+    def __call__(
+        self, first: Float[np.ndarray, " face"], second: Float[np.ndarray, " face"]
+    ) -> Float[np.ndarray, " face"]:
         """Harmonic mean."""
         return 2 * first * second / (first + second)
 
@@ -38,7 +42,9 @@ class Harmonic(FaceMean):
 class Arithmetic(FaceMean):
     """(a+b)/2: what many published data sets used."""
 
-    def __call__(self, first: Float[np.ndarray, " face"], second: Float[np.ndarray, " face"]) -> Float[np.ndarray, " face"]:
+    def __call__(
+        self, first: Float[np.ndarray, " face"], second: Float[np.ndarray, " face"]
+    ) -> Float[np.ndarray, " face"]:
         """Arithmetic mean."""
         return (first + second) / 2
 
@@ -89,9 +95,7 @@ class Faces:
             entries = np.concatenate([conductance, -conductance, -conductance, conductance])
         else:
             half = transport / 2
-            entries = np.concatenate(
-                [conductance + half, -conductance + half, -conductance - half, conductance - half]
-            )
+            entries = np.concatenate([conductance + half, -conductance + half, -conductance - half, conductance - half])
         size = len(self.unknown)
         return sparse.csc_array((self._gather @ entries, self._rows, self._starts), shape=(size, size))
 

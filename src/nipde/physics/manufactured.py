@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
@@ -49,7 +50,7 @@ def observed_orders(errors: Callable[[Grid], float], grids: list[Grid]) -> list[
     measured = [(grid.spacing[0], errors(grid)) for grid in grids]
     return [
         float(np.log(coarse / fine) / np.log(h_coarse / h_fine))
-        for (h_coarse, coarse), (h_fine, fine) in zip(measured, measured[1:], strict=False)
+        for (h_coarse, coarse), (h_fine, fine) in pairwise(measured)
     ]
 
 
@@ -74,5 +75,8 @@ def _truth(grid: Grid, *, speed: float) -> Truth:
 def _gradient(factors: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """Gradient of the product of one factor per axis."""
     return np.stack(
-        [np.prod(np.concatenate([factors[:a], slopes[a : a + 1], factors[a + 1 :]]), axis=0) for a in range(len(factors))]
+        [
+            np.prod(np.concatenate([factors[:a], slopes[a : a + 1], factors[a + 1 :]]), axis=0)
+            for a in range(len(factors))
+        ]
     )

@@ -43,32 +43,31 @@ class GaussianField:
         """`count` independent fields at the nodes of the grid."""
         return self.synthesise(grid, self.coefficients(grid, rng=rng, count=count))
 
-    def coefficients(self, grid: Grid, *, rng: np.random.Generator, count: int) -> Float[np.ndarray, "count *mode"]:
+    def coefficients(self, grid: Grid, *, rng: np.random.Generator, count: int) -> Float[np.ndarray, "*mode count"]:
         """Random coefficients of the cosines; the grid gives dimension and lengths only."""
-        order = _shell_order(self.waves + 1, grid.dimension)
-        amplitudes = self.amplitudes(grid).ravel()[order]
+        modes = self.waves + 1
+        order = _shell_order(modes, grid.dimension)
         # Mode by mode, not field by field: a longer sum then starts with the same numbers.
         normals = rng.standard_normal((len(order), count))
-        coefficients = np.zeros((count, (self.waves + 1) ** grid.dimension))
-        coefficients[:, order] = (amplitudes[:, None] * normals).T
-        return coefficients.reshape(count, *(self.waves + 1,) * grid.dimension)
+        normals *= self.amplitudes(grid).reshape(-1, 1)[order]
+        coefficients = np.zeros((modes**grid.dimension, count))
+        coefficients[order] = normals
+        return coefficients.reshape(*(modes,) * grid.dimension, count)
 
     def synthesise(
-        self, grid: Grid, coefficients: Float[np.ndarray, "count *mode"], *, derivative: int | None = None
+        self, grid: Grid, coefficients: Float[np.ndarray, "*mode count"], *, derivative: int | None = None
     ) -> Float[np.ndarray, "count *space"]:
         """Values of the sums at the nodes, or of their derivative along one axis."""
-        field = coefficients
-        for place, (basis, axis) in enumerate(zip(self._bases(grid), grid.axes, strict=True)):
-            values = basis.values(axis.coordinates, derivative=int(derivative == place))
-            field = np.moveaxis(np.moveaxis(field, place + 1, -1) @ values.T, -1, place + 1)
-        return np.ascontiguousarray(field)
+        field, done = coefficients, 1
+        for place, axis in enumerate(grid.axes):
+            values = _cosines(axis.length, axis.nodes, axis.spacing, self.waves + 1, int(derivative == place))
+            field = values @ field.reshape(done, self.waves + 1, -1)
+            done *= axis.nodes
+        return np.ascontiguousarray(field.reshape(grid.size, -1).T).reshape(-1, *grid.shape)
 
     def amplitudes(self, grid: Grid) -> Float[np.ndarray, "*mode"]:
         """Standard deviation of every coefficient; its square is the spectrum of the covariance."""
         return _amplitudes(self, tuple(axis.length for axis in grid.axes))
-
-    def _bases(self, grid: Grid) -> list[Cosine]:
-        return [Cosine(axis.length, self.waves + 1) for axis in grid.axes]
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,9 @@ class TwoPhase:
     def __post_init__(self) -> None:
         if not (self.negative > 0 and self.positive > 0):
             raise PhysicsError(
-                expected="two positive phases", got=(self.negative, self.positive), remedy="permeability is > 0"
+                expected="two positive phases",
+                got=(self.negative, self.positive),
+                remedy="permeability is > 0",
             )
 
     def __call__(self, field: Float[np.ndarray, "*field"]) -> Float[np.ndarray, "*field"]:
@@ -100,6 +101,13 @@ def _amplitudes(law: GaussianField, lengths: tuple[float, ...]) -> Float[np.ndar
         amplitudes *= law.rms * np.sqrt(np.prod(lengths) / np.sum(amplitudes**2))
     amplitudes.flags.writeable = False
     return amplitudes
+
+
+@lru_cache(maxsize=32)
+def _cosines(length: float, nodes: int, spacing: float, modes: int, derivative: int) -> Float[np.ndarray, "node mode"]:
+    values = Cosine(length, modes).values(np.arange(nodes) * spacing, derivative=derivative)
+    values.flags.writeable = False
+    return values
 
 
 @lru_cache(maxsize=32)

@@ -1,0 +1,55 @@
+"""The `nipde` command: one file per verb, loaded only when it is the one asked for."""
+
+import sys
+from importlib import import_module
+
+from nipde import __version__
+
+VERBS = {
+    "generate": "draw systems, solve them, store them as an archive",
+    "info": "print an archive's card: what is inside, how it was made",
+    "show": "draw one system: hidden field, a load, its response",
+    "verify": "check every byte of an archive, or compute systems again",
+    "bench": "measure, and write what was measured to results/",
+}
+
+HELP = f"""usage: nipde VERB [options]
+
+nipde {__version__}: from measured loads and responses to the kernel of an unknown law.
+
+verbs:
+{chr(10).join(f"  {verb:10}{help}" for verb, help in VERBS.items())}
+
+  nipde VERB --help explains a verb, nipde --version prints the version.
+
+examples:
+  nipde generate darcy --grid 21 --systems 100 --pairs 100 --seed 0 --out darcy21
+  nipde info darcy21
+  nipde show darcy21 --system 3 --out system3.png
+  nipde verify darcy21 --rebuild 5
+"""
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run one command; an error meant for a person is printed as one sentence, and the exit code is 2."""
+    words = sys.argv[1:] if words is None else words
+    if not words or words[0] in ("-h", "--help"):
+        print(HELP, end="")
+        return 0
+    if words[0] == "--version":
+        print(__version__)
+        return 0
+    if words[0] not in VERBS:
+        print(f"expected a verb among {', '.join(VERBS)}, got {words[0]!r}: see nipde --help", file=sys.stderr)
+        return 2
+    from nipde.errors import NipdeError
+
+    try:
+        code: int = import_module(f"nipde.cli.{words[0]}").run(words[1:])
+    except NipdeError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; what is finished is kept: the same command continues from there", file=sys.stderr)
+        return 130
+    return code

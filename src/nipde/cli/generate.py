@@ -1,0 +1,72 @@
+"""`nipde generate PROBLEM`: draw systems, solve them, store them as an archive; run again to continue a stopped run."""
+
+import dataclasses
+import sys
+
+from jsonargparse import ArgumentParser
+
+from nipde.cli.terminal import add_storage_options, parser, progress, say
+from nipde.data.generate import generate
+from nipde.data.plan import Plan
+from nipde.data.problems import AdvectionRecipe, DarcyRecipe
+from nipde.data.recipe import Recipe
+
+PROBLEMS: dict[str, type[Recipe]] = {recipe.problem: recipe for recipe in (DarcyRecipe, AdvectionRecipe)}
+
+
+def run(words: list[str]) -> int:
+    """Entry of the verb."""
+    if not words or words[0] not in PROBLEMS:
+        lines = [f"  {name:12}{recipe.__doc__}" for name, recipe in PROBLEMS.items()]
+        asked = not words or words[0] in ("-h", "--help")
+        print("\n".join(["usage: nipde generate PROBLEM [options]", "", "problems:", *lines, "",
+                         "nipde generate PROBLEM --help lists its options"]),
+              file=sys.stdout if asked else sys.stderr)  # fmt: skip
+        return 0 if asked else 2
+    recipe = PROBLEMS[words[0]]
+    options = _parser(recipe).parse_args(words[1:])
+    chosen = {field.name: options[_name(field)] for field in dataclasses.fields(recipe)}
+    plan = Plan(recipe(**chosen), options.systems, options.seed, options.split, options.shard_systems)
+    with progress("systems", plan.systems) as advance:
+        archive = generate(
+            plan,
+            options.out,
+            workers=options.workers,
+            scheduler=options.scheduler,
+            options=options.storage_options,
+            progress=lambda ready, computed: advance(ready),
+        )
+    say(f"{len(archive)} systems at {options.out}, digest {archive.digest[:16]}")
+    return 0
+
+
+def _parser(recipe: type[Recipe]) -> ArgumentParser:
+    options = parser(
+        f"generate {recipe.problem}",
+        f"{recipe.__doc__} A run that was stopped is continued by the same command.",
+    )
+    options.add_argument("--config", action="config", help="YAML or JSON file with any of these options")
+    options.add_argument("--out", type=str, required=True, help="folder, or an address such as s3://bucket/name")
+    options.add_argument("--systems", type=int, default=100, help="number of systems")
+    for field in dataclasses.fields(recipe):
+        flag = "--" + _name(field).replace("_", "-")
+        if isinstance(field.default, bool):
+            options.add_argument(flag, action="store_true", help=field.metadata["help"])
+        else:
+            options.add_argument(flag, type=field.type, default=field.default, help=field.metadata["help"])
+    options.add_argument("--seed", type=int, default=0, help="seed of the archive; every system gets its own from it")
+    options.add_argument(
+        "--split",
+        type=tuple[float, float, float],
+        default=(0.8, 0.1, 0.1),
+        help="shares of train, validation, test",
+    )
+    options.add_argument("--workers", type=int | None, default=None, help="local processes; one per core by default")
+    options.add_argument("--scheduler", type=str | None, default=None, help="address of a running dask scheduler")
+    options.add_argument("--shard-systems", type=int, default=0, help="systems per shard file; 0 chooses by size")
+    add_storage_options(options)
+    return options
+
+
+def _name(field: "dataclasses.Field[object]") -> str:
+    return field.metadata["flag"] or field.name
