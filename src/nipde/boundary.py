@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True)
-class Boundary(ABC):  # noqa: B024  (abstract by role: only its three final kinds are built)
+class Boundary(ABC):
     """One kind of boundary, the same at both ends of an axis."""
 
     name: ClassVar[str]

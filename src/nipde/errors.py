@@ -37,6 +37,10 @@ class ArchiveError(NipdeError):
     """An archive is missing, unfinished, or of another kind than asked for."""
 
 
+class NoSuchSystemError(ArchiveError, IndexError):
+    """A system beyond the end of its archive."""
+
+
 class IntegrityError(ArchiveError):
     """Stored bytes are not the bytes that were written."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from math import inf
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -24,10 +25,10 @@ class Axis:
     boundary: Boundary = Dirichlet()
 
     def __post_init__(self) -> None:
-        if self.nodes < 3:
-            raise GridError(expected="at least 3 nodes on an axis", got=self.nodes, remedy="use a finer grid")
-        if not self.length > 0:
-            raise GridError(expected="a positive axis length", got=self.length, remedy="give the length > 0")
+        if not (isinstance(self.nodes, int | np.integer) and self.nodes >= 3):
+            raise GridError(expected="a whole number of nodes >= 3", got=self.nodes, remedy="use a finer grid")
+        if not 0 < self.length < inf:
+            raise GridError(expected="a finite axis length > 0", got=self.length, remedy="give the length of the axis")
 
     @property
     def intervals(self) -> int:
@@ -85,7 +86,7 @@ class Grid:
         boundary: Boundary = Dirichlet(),
     ) -> Self:
         """A cube-like grid: `Grid.uniform(21)` is the unit square with 21 × 21 nodes."""
-        counts = [nodes] * dimension if isinstance(nodes, int) else list(nodes)
+        counts = [int(nodes)] * dimension if isinstance(nodes, int | np.integer) else list(nodes)
         return cls(tuple(Axis(count, length, boundary) for count in counts))
 
     @property
@@ -121,12 +122,12 @@ class Grid:
     @cached_property
     def weights(self) -> Float[np.ndarray, "*space"]:
         """Quadrature weights: the tensor product of the axes' trapezoid rules."""
-        return reduce(np.multiply.outer, (axis.weights for axis in self.axes))
+        return _locked(reduce(np.multiply.outer, (axis.weights for axis in self.axes)))
 
     @cached_property
     def unknown(self) -> Bool[np.ndarray, "*space"]:
         """True where the field is free: every node that no boundary clamps."""
-        return reduce(np.logical_and.outer, (axis.unknown for axis in self.axes))
+        return _locked(reduce(np.logical_and.outer, (axis.unknown for axis in self.axes)))
 
     @property
     def inner(self) -> tuple[slice, ...]:
@@ -143,7 +144,7 @@ class Grid:
             )
             for place, axis in enumerate(self.axes)
         ]
-        return np.sum(clamped, axis=0) >= 2
+        return _locked(np.sum(clamped, axis=0) >= 2)
 
     def integrate(self, field: Field, *, mask: Any = None) -> Field:
         """∫ field dx over the box, or over the nodes where `mask` is true; leading axes stay."""
@@ -191,13 +192,14 @@ class Grid:
             field = field[(..., left, *behind)] * (1 - share) + field[(..., right, *behind)] * share
         return field
 
-    def check(self, field: Any) -> None:
-        """Raise unless the trailing axes of `field` are this grid's."""
+    def check(self, field: Any, *, leading: tuple[int, ...] | None = None) -> None:
+        """Raise unless the trailing axes of `field` are this grid's, and those before them `leading`, if given."""
         shape = tuple(field.shape)
-        if shape[-self.dimension :] != self.shape:
+        fits = shape[-self.dimension :] == self.shape if leading is None else shape == (*leading, *self.shape)
+        if not fits:
             raise ShapeError(
                 "field does not live on this grid",
-                expected=f"trailing axes {self.shape}",
+                expected=f"trailing axes {self.shape}" if leading is None else f"shape {(*leading, *self.shape)}",
                 got=f"shape {shape}",
                 remedy="put space last, or move the field with grid.restrict / grid.interpolate",
             )
@@ -209,7 +211,13 @@ class Grid:
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
         """Rebuild a grid from its JSON form."""
-        axes = (Axis(int(a["nodes"]), float(a["length"]), BOUNDARIES[a["boundary"]]) for a in record["axes"])
+        axes = []
+        for axis in record["axes"]:
+            if axis["boundary"] not in BOUNDARIES:
+                raise GridError(
+                    expected=f"a boundary among {sorted(BOUNDARIES)}", got=axis["boundary"], remedy="use a newer nipde"
+                )
+            axes.append(Axis(int(axis["nodes"]), float(axis["length"]), BOUNDARIES[axis["boundary"]]))
         return cls(tuple(axes))
 
     def __str__(self) -> str:
@@ -223,5 +231,13 @@ class Grid:
 
 
 def _like(values: np.ndarray, field: Any) -> Any:
-    """`values` in the array kind, dtype and device of `field`."""
-    return field.new_tensor(values) if hasattr(field, "new_tensor") else values.astype(field.dtype, copy=False)
+    """`values` in the array kind and device of `field`, and in its precision if it has one (counts have none)."""
+    if hasattr(field, "new_tensor"):
+        return (field if field.is_floating_point() else field.double()).new_tensor(values)
+    return values.astype(field.dtype, copy=False) if np.issubdtype(field.dtype, np.floating) else values
+
+
+def _locked(values: np.ndarray) -> np.ndarray:
+    """Cached arrays are shared: nobody may write into them."""
+    values.flags.writeable = False
+    return values

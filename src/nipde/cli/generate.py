@@ -27,6 +27,13 @@ def run(words: list[str]) -> int:
     options = _parser(recipe).parse_args(words[1:])
     chosen = {field.name: options[_name(field)] for field in dataclasses.fields(recipe)}
     plan = Plan(recipe(**chosen), options.systems, options.seed, options.split, options.shard_systems)
+    computed = 0
+
+    def report(ready: int, new: int) -> None:
+        nonlocal computed
+        computed += new
+        advance(ready)
+
     with progress("systems", plan.systems) as advance:
         archive = generate(
             plan,
@@ -34,9 +41,9 @@ def run(words: list[str]) -> int:
             workers=options.workers,
             scheduler=options.scheduler,
             options=options.storage_options,
-            progress=lambda ready, computed: advance(ready),
+            progress=report,
         )
-    say(f"{len(archive)} systems at {options.out}, digest {archive.digest[:16]}")
+    say(f"{len(archive)} systems at {options.out} ({computed} computed now), digest {archive.digest[:16]}")
     return 0
 
 

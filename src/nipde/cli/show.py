@@ -1,5 +1,7 @@
 """`nipde show PATH`: one system as a picture."""
 
+import os
+
 from nipde.cli.terminal import add_archive, parser, say
 from nipde.data.archive import open as open_archive
 from nipde.errors import ShapeError
@@ -15,6 +17,7 @@ def run(words: list[str]) -> int:
     options.add_argument("--out", type=str, default="system.png", help="picture to write: png, svg or pdf")
     options.add_argument("--dpi", type=int, default=150, help="resolution of a png")
     chosen = options.parse_args(words)
+    os.environ.setdefault("MPLBACKEND", "Agg")  # drawing to a file needs no screen
     archive = open_archive(chosen.path, options=chosen.storage_options)
     system = archive[chosen.system]
     if not 0 <= chosen.pair < system.pairs:

@@ -41,7 +41,7 @@ def add_storage_options(to: ArgumentParser) -> None:
 
 def say(text: Any) -> None:
     """Print a result; long lines are left whole."""
-    Console(soft_wrap=True, highlight=False).print(text)
+    Console(soft_wrap=True, highlight=False, markup=False).print(text)
 
 
 @contextmanager

@@ -10,14 +10,17 @@ import zarr
 from jaxtyping import Int
 
 from nipde.data.checked_store import CheckedStore
-from nipde.data.layout import FORMAT, FORMAT_VERSION, chunk_key, layout_of, stacked
+from nipde.data.layout import FORMAT, FORMAT_VERSION, chunk_key, layout_of, stored
 from nipde.data.manifest import MANIFEST, Manifest, sha256
 from nipde.data.plan import Plan
 from nipde.data.split import Split, indices_of
 from nipde.data.storage import Storage
 from nipde.data.system import Quantities, System
-from nipde.errors import ArchiveError, IntegrityError
+from nipde.errors import ArchiveError, IntegrityError, NoSuchSystemError
 from nipde.grid import Grid
+
+#: Arrays that make up systems.
+BY_SYSTEM = ("loads", "responses", "hidden", "seed", "parameters", "diagnostics")
 
 
 def open(address: str | os.PathLike[str], *, verify: bool = False, options: dict[str, Any] | None = None) -> "Archive":
@@ -25,7 +28,7 @@ def open(address: str | os.PathLike[str], *, verify: bool = False, options: dict
 
     Opening checks the manifest and all metadata; `verify=True` also reads and checks every other byte.
     """
-    archive = Archive(Storage(os.fspath(address), options or {}))
+    archive = Archive(Storage.at(address, options))
     if verify:
         archive.verify()
     return archive
@@ -43,7 +46,7 @@ class Archive:
         self.quantities = Quantities.from_dict(attributes["quantities"])
         self.split: dict[str, Split] = attributes["split"]
         self.layout = layout_of(self.plan)
-        self._opened: tuple[int, zarr.Group] | None = None
+        self._opened: tuple[int, dict[str, Any]] | None = None
 
     def __len__(self) -> int:
         return self.plan.systems
@@ -90,7 +93,7 @@ class Archive:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the content: equal archives have equal digests."""
+        """SHA-256 of all files but the manifest: equal content, equal digest."""
         return self.manifest.digest
 
     def verify(self) -> None:
@@ -112,10 +115,10 @@ class Archive:
     def rebuild(self, system: int) -> None:
         """Compute a system again from its provenance alone; raise unless every stored bit is the same."""
         place = self._place(system)
-        stored = self[place]
-        again = self.plan.recipe.build(np.uint64(stored.seed), shared_seed=self.plan.shared_seed)
+        kept = self[place]
+        again = self.plan.recipe.build(np.uint64(kept.seed), shared_seed=self.plan.shared_seed)
         for name in ("loads", "responses", "hidden", "parameters", "diagnostics"):
-            if not np.array_equal(stacked(name, [stored]), stacked(name, [again])):
+            if not np.array_equal(stored(name, kept), stored(name, again)):
                 made = self.manifest.shards[place // self.plan.systems_per_shard].versions
                 raise IntegrityError(
                     f"{name} of system {place} cannot be reproduced",
@@ -143,25 +146,24 @@ class Archive:
             )
         return attributes
 
-    @property
-    def _group(self) -> zarr.Group:
-        """Handles of this process: event loops and sockets do not survive a fork."""
+    def _array(self, name: str) -> Any:
+        """An array's handle in this process: event loops and sockets do not survive a fork."""
         if self._opened is None or self._opened[0] != os.getpid():
             store = CheckedStore(self.storage.zarr_store(), self.manifest.files)
-            self._opened = os.getpid(), zarr.open_group(store, mode="r", zarr_format=3)
-        return self._opened[1]
+            group = zarr.open_group(store, mode="r", zarr_format=3)
+            self._opened = os.getpid(), {name: group[name] for name in BY_SYSTEM}
+        return self._opened[1][name]
 
     def _arrays(self, systems: np.ndarray, pairs: np.ndarray | None) -> dict[str, np.ndarray]:
         """The stored arrays of ascending distinct systems."""
-        every = {"loads": True, "responses": True, "hidden": False, "seed": False, "parameters": False}
         arrays = {}
-        for name, by_pair in {**every, "diagnostics": True}.items():
+        for name in BY_SYSTEM:
             shared = not self.layout[name].by_system
             selection: tuple[Any, ...] = (np.zeros(1, dtype=int) if shared else systems,)
-            if by_pair and pairs is not None:
+            if "pair" in self.layout[name].dimensions and pairs is not None:
                 selection = (*selection, pairs)
             try:
-                values = np.asarray(self._group[name].oindex[selection])  # type: ignore[union-attr]
+                values = np.asarray(self._array(name).oindex[selection])
             except IntegrityError as error:
                 raise self._explain(str(error).split(" ")[0]) from error
             except Exception as error:
@@ -184,7 +186,7 @@ class Archive:
     def _place(self, system: int) -> int:
         place = system + len(self) if system < 0 else system
         if not 0 <= place < len(self):
-            raise IndexError(f"system {system} of an archive of {len(self)}: use 0 to {len(self) - 1}")
+            raise NoSuchSystemError(expected=f"a system from 0 to {len(self) - 1}", got=system, remedy="choose another")
         return place
 
     def _first_damage(self, name: str, systems: np.ndarray) -> Exception:
@@ -215,7 +217,7 @@ class Archive:
 
     def _readable(self, name: str, system: int) -> bool:
         try:
-            self._group[name][system]  # type: ignore[index]
+            self._array(name)[system]
         except Exception:
             return False
         return True

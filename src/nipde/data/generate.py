@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from nipde.data.allocator import keep_freed_memory
 from nipde.data.archive import Archive
-from nipde.data.layout import encode_fixed, encode_systems
+from nipde.data.layout import AXES, chunk_key, layout_of, metadata_files
 from nipde.data.manifest import MANIFEST, PROGRESS, Manifest, ShardRecord, sha256, versions
 from nipde.data.plan import Plan
+from nipde.data.shards import encode, write_shard
 from nipde.data.storage import PARTIAL, Storage
 from nipde.errors import ArchiveError, MissingExtraError
 
@@ -36,10 +38,11 @@ def generate(
     `workers` local processes do the work (default: one per core), or those of a running dask scheduler at the
     address `scheduler`. One worker is this process itself: a cluster of one would only cost its start.
     """
-    storage = Storage(os.fspath(out), options or {})
+    storage = Storage.at(out, options)
     if _is_finished(storage, plan):
+        _clear(storage)
         return Archive(storage)
-    fixed = encode_fixed(plan)
+    fixed = _fixed_files(plan)
     for key in sorted(fixed, key=lambda key: key != "zarr.json"):  # the root first: it says whose place this is
         storage.write(key, fixed[key])
     records = {}
@@ -50,7 +53,7 @@ def generate(
             progress(ready, ready if computed else 0)
     manifest = Manifest({key: sha256(data) for key, data in fixed.items()}, [records[i] for i in range(plan.shards)])
     storage.write(MANIFEST, manifest.to_bytes())
-    storage.delete([key for key in storage.listing() if key.startswith(f"{PROGRESS}/") or key.endswith(PARTIAL)])
+    _clear(storage)
     return Archive(storage)
 
 
@@ -59,14 +62,28 @@ def make_shard(plan: Plan, storage: Storage, shard: int) -> tuple[ShardRecord, b
     found = _intact_record(storage, shard)
     if found is not None:
         return found, False
-    seeds = [plan.system_seed(system) for system in plan.systems_of(shard)]
-    systems = [plan.recipe.build(seed, shared_seed=plan.shared_seed) for seed in seeds]
-    files = encode_systems(plan, shard, systems)
-    for key, data in files.items():
-        storage.write(key, data)
-    record = ShardRecord(shard, {key: sha256(data) for key, data in files.items()}, versions())
+    keep_freed_memory()
+    seeds = (plan.system_seed(system) for system in plan.systems_of(shard))
+    systems = (plan.recipe.build(seed, shared_seed=plan.shared_seed) for seed in seeds)
+    record = ShardRecord(shard, write_shard(plan, shard, systems, storage), versions())
     storage.write(record.key, record.to_bytes())
     return record, True
+
+
+def _fixed_files(plan: Plan) -> dict[str, bytes]:
+    """Files that do not depend on any system: metadata, coordinates, shared loads."""
+    layout, files = layout_of(plan), metadata_files(plan)
+    values = {name: axis.coordinates for name, axis in zip(AXES, plan.recipe.grid.axes, strict=False)}
+    if plan.shared_seed is not None:
+        values["loads"] = plan.recipe.build(plan.shared_seed, shared_seed=plan.shared_seed).loads[None]
+    for name, entries in values.items():
+        files[chunk_key(name, layout[name], 0)] = encode(layout[name], entries)
+    return files
+
+
+def _clear(storage: Storage) -> None:
+    """Remove what only a run in progress needs."""
+    storage.delete([PROGRESS, *(key for key in storage.listing() if key.endswith(PARTIAL))])
 
 
 def _intact_record(storage: Storage, shard: int) -> ShardRecord | None:
@@ -103,7 +120,7 @@ def _is_finished(storage: Storage, plan: Plan) -> bool:
 @contextmanager
 def _executor(workers: int | None, scheduler: str | None) -> Iterator[Any]:
     """A function (plan, storage) -> finished records, in the order they finish."""
-    count = workers or os.cpu_count() or 1
+    count = workers or len(os.sched_getaffinity(0))
     if count == 1 and scheduler is None:
         yield lambda plan, storage: (make_shard(plan, storage, shard) for shard in range(plan.shards))
         return

@@ -1,4 +1,4 @@
-"""The Zarr arrays of an archive: names, axes, chunks and shards, and systems turned into their bytes.
+"""The Zarr arrays of an archive: names, axes, chunks and shards.
 
 One schema for every problem (docs/data-format.md). Chunks are what a reader fetches, shards what a task writes.
 """
@@ -15,7 +15,6 @@ from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
 from nipde.data.plan import Plan
-from nipde.data.shards import encode_chunk, encode_shard
 from nipde.data.system import System
 
 FORMAT = "nipde-archive"
@@ -93,31 +92,11 @@ def layout_of(plan: Plan) -> dict[str, ArrayLayout]:
     return arrays
 
 
-def encode_fixed(plan: Plan) -> dict[str, bytes]:
-    """Files that do not depend on any system: metadata, coordinates, shared loads."""
-    arrays, files = layout_of(plan), _metadata(plan)
-    fixed = {name: axis.coordinates for name, axis in zip(AXES, plan.recipe.grid.axes, strict=False)}
-    if plan.shared_seed is not None:
-        fixed["loads"] = plan.recipe.build(plan.shared_seed, shared_seed=plan.shared_seed).loads[None]
-    for name, values in fixed.items():
-        files[chunk_key(name, arrays[name], 0)] = _encode(arrays[name], values)
-    return files
-
-
-def encode_systems(plan: Plan, shard: int, systems: list[System]) -> dict[str, bytes]:
-    """Files of one shard, one per array that grows with the systems."""
-    return {
-        chunk_key(name, layout, shard): _encode(layout, stacked(name, systems))
-        for name, layout in layout_of(plan).items()
-        if layout.by_system
-    }
-
-
-def stacked(name: str, systems: list[System]) -> np.ndarray:
-    """One array of several systems, as it is stored."""
+def stored(name: str, system: System) -> np.ndarray:
+    """One array of a system, as it is stored."""
     if name in ("parameters", "diagnostics"):
-        return np.stack([np.stack(list(getattr(system, name).values()), axis=-1) for system in systems])
-    return np.stack([getattr(system, name) for system in systems])
+        return np.stack(list(getattr(system, name).values()), axis=-1)
+    return np.asarray(getattr(system, name))
 
 
 def chunk_key(name: str, layout: ArrayLayout, shard: int) -> str:
@@ -125,25 +104,7 @@ def chunk_key(name: str, layout: ArrayLayout, shard: int) -> str:
     return f"{name}/c.{shard}" + ".0" * (len(layout.shape) - 1)
 
 
-def attributes_of(plan: Plan) -> dict[str, Any]:
-    """What a person or another program needs to read the group."""
-    return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "plan": plan.to_dict(),
-        "grid": plan.recipe.grid.to_dict(),
-        "quantities": dataclasses.asdict(plan.recipe.quantities),
-        "split": plan.splits,
-    }
-
-
-def _encode(layout: ArrayLayout, block: np.ndarray) -> bytes:
-    if layout.shards is None:
-        return encode_chunk(block, layout.chunks)
-    return encode_shard(block, layout.chunks, layout.shards)
-
-
-def _metadata(plan: Plan) -> dict[str, bytes]:
+def metadata_files(plan: Plan) -> dict[str, bytes]:
     """Every zarr.json, as zarr writes it."""
     store = MemoryStore()
     group = zarr.create_group(store, attributes=attributes_of(plan), zarr_format=3)
@@ -162,6 +123,18 @@ def _metadata(plan: Plan) -> dict[str, bytes]:
         )
     names = ["zarr.json", *(f"{name}/zarr.json" for name in layout_of(plan))]
     return {name: _bytes(store, name) for name in names}
+
+
+def attributes_of(plan: Plan) -> dict[str, Any]:
+    """What a person or another program needs to read the group."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "plan": plan.to_dict(),
+        "grid": plan.recipe.grid.to_dict(),
+        "quantities": dataclasses.asdict(plan.recipe.quantities),
+        "split": plan.splits,
+    }
 
 
 def _bytes(store: MemoryStore, key: str) -> bytes:

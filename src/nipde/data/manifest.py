@@ -42,7 +42,7 @@ class ShardRecord:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Digests of all files; `digest` covers all of them and so names the archive's content."""
+    """Digests of all files, and what computed them; `digest` names the content."""
 
     fixed: dict[str, str]
     shards: list[ShardRecord] = field(default_factory=list)
@@ -54,12 +54,13 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """One SHA-256 for the whole archive."""
-        return sha256(_canonical(self._body()))
+        """One SHA-256 for the content: all files, but not what computed them."""
+        return sha256(_canonical(self.files))
 
     def to_bytes(self) -> bytes:
-        """File content: the body and its own digest."""
-        return _canonical({**self._body(), "digest": self.digest})
+        """File content: the body, the content's digest, and a checksum over both."""
+        body = {**self._body(), "digest": self.digest}
+        return _canonical({**body, "checksum": sha256(_canonical(body))})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:

@@ -12,7 +12,7 @@ from nipde.errors import ArchiveError
 
 #: A shard is written by one task and holds whole systems: at most this many bytes of them …
 SHARD_BYTES = 32 * 2**20
-#: … and at least this many shards, so that small archives keep several workers busy.
+#: … but small archives are cut into about this many shards, to keep several workers busy.
 SHARDS = 32
 
 
@@ -30,12 +30,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.systems < 1:
             raise ArchiveError(expected="at least one system", got=self.systems, remedy="ask for more systems")
-        if self.recipe.precision not in ("float32", "float64"):
-            raise ArchiveError(
-                expected="precision float32 or float64",
-                got=repr(self.recipe.precision),
-                remedy="choose one of them",
-            )
+        if self.seed < 0:
+            raise ArchiveError(expected="a seed >= 0", got=self.seed, remedy="choose another")
         self.splits  # noqa: B018  (a split that cannot be made is refused before anything is computed)
 
     @cached_property

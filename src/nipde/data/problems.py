@@ -27,18 +27,14 @@ class RandomLoads(Recipe):
 
     def draw_loads(self, rng: np.random.Generator) -> Float[np.ndarray, "pair component *space"]:
         """One Gaussian field per pair, each of its own smoothness."""
-        alphas = self.load_alphas(rng)
-        loads = np.empty((self.pairs, 1, *self.grid.shape))
-        for alpha in np.unique(alphas):
+        choices = np.atleast_1d(np.asarray(self.load_alpha, dtype=float))
+        alphas = rng.choice(choices, size=self.pairs) if len(choices) > 1 else np.repeat(choices, self.pairs)
+        loads = np.empty((self.pairs, *self.grid.shape))
+        for alpha in np.unique(choices):
             chosen = alphas == alpha
             law = GaussianField(float(alpha), rms=1.0)
-            loads[chosen, 0] = law.sample(self.grid, rng=rng, count=int(chosen.sum()))
-        return loads
-
-    def load_alphas(self, rng: np.random.Generator) -> Float[np.ndarray, " pair"]:
-        """Smoothness of every load."""
-        choices = np.atleast_1d(np.asarray(self.load_alpha, dtype=float))
-        return rng.choice(choices, size=self.pairs) if len(choices) > 1 else np.repeat(choices, self.pairs)
+            loads[chosen] = law.sample(self.grid, rng=rng, count=int(chosen.sum()))
+        return loads[:, None]
 
     @property
     def diagnostic_names(self) -> tuple[str, ...]:
@@ -71,10 +67,11 @@ class DarcyRecipe(RandomLoads):
     ) -> System:
         """One specimen, all loads."""
         grid, material = self.grid, TwoPhase(*self.phases)
-        permeability = material(GaussianField(self.field_alpha).sample(grid, rng=rng, count=1)).astype(self.precision)
+        field = GaussianField(self.field_alpha).sample(grid, rng=rng, count=1)
+        permeability = material(field).astype(self.precision)
         law = Darcy(grid, permeability[0].astype(np.float64), FACE_MEANS[self.face_mean])
         pressures, residual = law.checked_solve(loads[:, 0].astype(np.float64))
-        fraction = grid.integrate((permeability[0] == np.float32(material.negative)).astype(float)) / grid.volume
+        fraction = grid.integrate(field[0] < 0) / grid.volume
         values = (material.negative, material.positive, fraction)
         return System(
             grid=grid,

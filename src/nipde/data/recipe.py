@@ -12,6 +12,8 @@ from nipde.data.system import Quantities, System
 from nipde.errors import ArchiveError
 from nipde.grid import Grid
 
+PRECISIONS = ("float32", "float64")
+
 
 def option(default: Any, help: str, *, flag: str | None = None) -> Any:
     """A field of a recipe that a person can set: its default, one line of help, and its name on the command line."""
@@ -29,6 +31,12 @@ class Recipe(ABC):
     pairs: int = option(100, "loads and responses per system")
     shared_loads: bool = option(False, "give every system the same loads (the paper does) instead of its own")
     precision: Literal["float32", "float64"] = option("float32", "stored precision; solves are always float64")
+
+    def __post_init__(self) -> None:
+        if self.pairs < 1:
+            raise ArchiveError(expected="at least one pair per system", got=self.pairs, remedy="ask for more pairs")
+        if self.precision not in PRECISIONS:
+            raise ArchiveError(expected=f"precision {' or '.join(PRECISIONS)}", got=self.precision, remedy="choose one")
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -92,4 +100,10 @@ class Recipe(ABC):
             raise ArchiveError(
                 expected=f"a problem among {sorted(Recipe.kinds)}", got=repr(problem), remedy="use a newer nipde"
             )
-        return Recipe.kinds[problem](**values)
+        recipe = Recipe.kinds[problem]
+        unknown = values.keys() - {field.name for field in dataclasses.fields(recipe)}
+        if unknown:
+            raise ArchiveError(
+                expected=f"options of {recipe.__name__}", got=sorted(unknown), remedy="use a newer nipde"
+            )
+        return recipe(**values)

@@ -1,46 +1,95 @@
-"""One shard of a Zarr v3 array as bytes: the sharding codec of the specification, index at the end, crc32c throughout.
+"""Shards of a Zarr v3 array, system by system: the specification's sharding codec, crc32c throughout, index last.
 
-zarr-python writes the same bytes, but passes every chunk through its event loop; at 176 kB a chunk that costs
-several times the copy and the checksum themselves (docs/design.md has the figures). Reading is left to zarr.
+zarr-python can write the same bytes, but wants a whole shard in memory and passes every chunk through its event
+loop; at 176 kB a chunk that costs several times the checksum and the copy (docs/design.md has the figures).
+Reading is left to zarr.
 """
 
 import itertools
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 
 import google_crc32c
 import numpy as np
 
-#: Index entry of a chunk that is not there (it would lie outside the array).
+from nipde.data.layout import ArrayLayout, chunk_key, layout_of, stored
+from nipde.data.plan import Plan
+from nipde.data.storage import Piece, Storage
+from nipde.data.system import System
+
+#: Index entry of a chunk that is not there because it would lie outside the array.
 ABSENT = np.iinfo(np.uint64).max
 
 
-def encode_chunk(block: np.ndarray, chunks: tuple[int, ...]) -> bytes:
-    """A single chunk: little-endian values and their checksum; beyond the array's edge it is filled up."""
-    if block.shape != chunks:
-        full = np.full(chunks, _fill(block.dtype), dtype=block.dtype)
-        full[tuple(slice(size) for size in block.shape)] = block
-        block = full
-    return _checked(np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("<")))
+class ShardEncoder:
+    """Turns the entries of one shard, in order, into the bytes of its file."""
+
+    def __init__(self, layout: ArrayLayout) -> None:
+        self._layout = layout
+        self._rows: list[np.ndarray] = []
+        if layout.shards is not None:
+            counts = [shard // chunk for shard, chunk in zip(layout.shards, layout.chunks, strict=True)]
+            self._index = np.full((*counts, 2), ABSENT, dtype="<u8")
+            self._entry = self._offset = 0
+
+    def add(self, entry: np.ndarray) -> Iterator[Piece]:
+        """Bytes to append for the next entry along the first axis; small arrays wait for the end."""
+        if self._layout.shards is None:
+            self._rows.append(entry)
+            return
+        chunks = self._layout.chunks[1:]
+        for place in itertools.product(*map(range, self._index.shape[1:-1])):
+            corner = [slice(at * chunk, (at + 1) * chunk) for at, chunk in zip(place, chunks, strict=True)]
+            length = 0
+            for piece in _checked(_filled(entry[tuple(corner)], chunks)):
+                length += len(piece)
+                yield piece
+            self._index[(self._entry, *place)] = self._offset, length
+            self._offset += length
+        self._entry += 1
+
+    def finish(self) -> Iterator[Piece]:
+        """Bytes that end the file: the index of a sharded array, all of a small one."""
+        if self._layout.shards is None:
+            yield from _checked(_filled(np.stack(self._rows), self._layout.chunks))
+        else:
+            yield from _checked(self._index)
 
 
-def encode_shard(block: np.ndarray, chunks: tuple[int, ...], shards: tuple[int, ...]) -> bytes:
-    """All chunks of one shard, then offset and length of each."""
-    counts = tuple(shard // chunk for shard, chunk in zip(shards, chunks, strict=True))
-    index = np.full((*counts, 2), ABSENT, dtype="<u8")
-    pieces, offset = [], 0
-    for place in itertools.product(*map(range, counts)):
-        corner = [at * chunk for at, chunk in zip(place, chunks, strict=True)]
-        if all(first < size for first, size in zip(corner, block.shape, strict=True)):
-            inside = tuple(slice(first, first + chunk) for first, chunk in zip(corner, chunks, strict=True))
-            pieces.append(encode_chunk(block[inside], chunks))
-            index[place] = offset, len(pieces[-1])
-            offset += len(pieces[-1])
-    return b"".join([*pieces, _checked(index)])
+def write_shard(plan: Plan, shard: int, systems: Iterable[System], storage: Storage) -> dict[str, str]:
+    """Write every array's file of a shard, holding one system at a time; returns the files' digests."""
+    growing = {name: layout for name, layout in layout_of(plan).items() if layout.by_system}
+    encoders = {name: ShardEncoder(layout) for name, layout in growing.items()}
+    with ExitStack() as files:
+        sinks = {
+            name: files.enter_context(storage.create(chunk_key(name, layout, shard)))
+            for name, layout in growing.items()
+        }
+        for system in systems:
+            for name, encoder in encoders.items():
+                sinks[name].extend(encoder.add(stored(name, system)))
+        for name, encoder in encoders.items():
+            sinks[name].extend(encoder.finish())
+    return {chunk_key(name, growing[name], shard): sink.digest for name, sink in sinks.items()}
 
 
-def _checked(values: np.ndarray) -> bytes:
-    data = values.tobytes()
-    return data + google_crc32c.value(data).to_bytes(4, "little")
+def encode(layout: ArrayLayout, entries: np.ndarray) -> bytes:
+    """A whole file at once, for arrays that do not grow with the systems."""
+    encoder = ShardEncoder(layout)
+    pieces = [piece for entry in entries for piece in encoder.add(entry)]
+    return b"".join([*pieces, *encoder.finish()])
 
 
-def _fill(dtype: np.dtype) -> float | int:
-    return float("nan") if dtype.kind == "f" else 0
+def _checked(values: np.ndarray) -> tuple[Piece, Piece]:
+    """Little-endian values, not copied if they lie in order, and their checksum."""
+    data = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
+    return data, google_crc32c.value(data).to_bytes(4, "little")
+
+
+def _filled(block: np.ndarray, chunks: tuple[int, ...]) -> np.ndarray:
+    """A chunk that reaches beyond the array's edge, filled up to its full size."""
+    if block.shape == chunks:
+        return block
+    full = np.full(chunks, np.nan if block.dtype.kind == "f" else 0, dtype=block.dtype)
+    full[tuple(slice(size) for size in block.shape)] = block
+    return full

@@ -17,21 +17,19 @@ Split = dict[str, list[list[int]]]
 
 
 def split_ranges(count: int, fractions: Sequence[float]) -> Split:
-    """Cut `count` things into consecutive parts of the given shares; a share above 0 gets at least one thing."""
+    """Cut `count` things into consecutive parts of the given shares.
+
+    A share above 0 gets at least one thing, unless there are too few for every part: then all are for training.
+    """
     if len(fractions) != len(PARTS) or min(fractions) < 0 or not np.isclose(sum(fractions), 1.0):
         raise ArchiveError(
             expected=f"shares for {', '.join(PARTS)} that sum to 1",
             got=tuple(fractions),
             remedy="e.g. [0.8,0.1,0.1]",
         )
-    held_out = [max(1, round(count * share)) if share else 0 for share in fractions[1:]]
+    parts = sum(share > 0 for share in fractions)
+    held_out = [max(1, round(count * share)) if share and count >= parts else 0 for share in fractions[1:]]
     sizes = [count - sum(held_out), *held_out]
-    if sizes[0] < (1 if fractions[0] else 0):
-        raise ArchiveError(
-            expected="enough to fill every part",
-            got=f"{count} for shares {tuple(fractions)}",
-            remedy="ask for more",
-        )
     ends = np.cumsum(sizes).tolist()
     return {part: [[end - size, end]] if size else [] for part, size, end in zip(PARTS, sizes, ends, strict=True)}
 

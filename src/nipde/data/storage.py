@@ -7,8 +7,10 @@ use, so a handle may be pickled to workers or cross a fork.
 import hashlib
 import os
 import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any, Self
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -17,6 +19,9 @@ from zarr.storage import FsspecStore, LocalStore
 
 PARTIAL = ".partial"
 
+#: Anything that exports its bytes; Python has a name for that from 3.12 on.
+Piece = Any
+
 
 @dataclass(frozen=True)
 class Storage:
@@ -24,6 +29,12 @@ class Storage:
 
     address: str
     options: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, address: str | os.PathLike[str], options: dict[str, Any] | None = None) -> Self:
+        """A place by its address; a local one is made absolute, for workers that stand in another folder."""
+        filesystem, root = fsspec.core.url_to_fs(os.fspath(address), **(options or {}))
+        return cls(root if isinstance(filesystem, LocalFileSystem) else os.fspath(address), options or {})
 
     def read(self, key: str) -> bytes:
         """All bytes of a file; FileNotFoundError if there is none."""
@@ -44,23 +55,36 @@ class Storage:
     def digest(self, key: str) -> str:
         """SHA-256 of a file, read in pieces."""
         filesystem, root = self._connect()
+        filesystem.invalidate_cache()  # a remembered listing may speak of a file that was since replaced
         with filesystem.open(f"{root}/{key}", "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def write(self, key: str, data: bytes) -> None:
-        """Put a file in place whole: after a crash it is there as given, or as it was before."""
+        """Put a file in place whole."""
+        with self.create(key) as sink:
+            sink.extend([data])
+
+    @contextmanager
+    def create(self, key: str) -> Iterator["Sink"]:
+        """A file to fill piece by piece: after a crash it is there complete, or as it was before."""
         filesystem, root = self._connect()
         path = f"{root}/{key}"
         if not isinstance(filesystem, LocalFileSystem):
-            filesystem.pipe_file(path, data)  # object stores put whole objects
+            with filesystem.open(path, "wb", autocommit=False) as file:
+                yield Sink(file)
+            file.commit()  # the object appears now, whole; without a commit it never does
             return
         folder = os.path.dirname(path)
         os.makedirs(folder, exist_ok=True)
         beside = os.path.join(folder, f".{uuid.uuid4().hex}{PARTIAL}")
-        with open(beside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(beside, "wb") as file:
+                yield Sink(file)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            os.unlink(beside)
+            raise
         os.replace(beside, path)
         _sync_folder(folder)
 
@@ -75,11 +99,11 @@ class Storage:
         return sorted(path[len(root) + 1 :] for path in found)
 
     def delete(self, keys: list[str]) -> None:
-        """Remove files; those already gone are no matter."""
+        """Remove files, or folders with all that is in them; those already gone are no matter."""
         filesystem, root = self._connect()
         for key in keys:
             try:
-                filesystem.rm_file(f"{root}/{key}")
+                filesystem.rm(f"{root}/{key}", recursive=True)
             except FileNotFoundError:
                 continue
 
@@ -94,6 +118,25 @@ class Storage:
         # fsspec keeps one connection per process and options, and forgets those of the parent after a fork.
         filesystem, root = fsspec.core.url_to_fs(self.address, **self.options)
         return filesystem, root.rstrip("/")
+
+
+class Sink:
+    """An open file that digests what it is given."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+
+    def extend(self, pieces: Iterable[Piece]) -> None:
+        """Append bytes."""
+        for piece in pieces:
+            self._file.write(piece)
+            self._hash.update(piece)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything so far."""
+        return self._hash.hexdigest()
 
 
 def _sync_folder(folder: str) -> None:

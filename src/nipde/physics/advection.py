@@ -24,10 +24,15 @@ class AdvectionDiffusion(BalanceLaw):
     face_mean: FaceMean = Harmonic()
 
     def __post_init__(self) -> None:
-        self.grid.check(self.diffusivity)
-        self.grid.check(self.velocity)
-        if not np.min(self.diffusivity) > 0:
-            raise PhysicsError(expected="diffusivity > 0", got=np.min(self.diffusivity), remedy="give every node one")
+        self.grid.check(self.diffusivity, leading=())
+        self.grid.check(self.velocity, leading=(self.grid.dimension,))
+        finite = np.all(np.isfinite(self.diffusivity)) and np.all(np.isfinite(self.velocity))
+        if not (finite and np.min(self.diffusivity) > 0):
+            raise PhysicsError(
+                expected="finite velocities and diffusivities > 0 at every node",
+                got=f"diffusivities from {np.min(self.diffusivity)}, {'all' if finite else 'not all'} values finite",
+                remedy="fill the gaps",
+            )
         if not self.peclet < PECLET_LIMIT:
             raise PhysicsError(
                 "the flow outruns diffusion within one cell",

@@ -112,4 +112,4 @@ class BalanceLaw(ABC):
             np.sqrt(np.einsum("up,up->p", defect, defect)),
             np.sqrt(np.einsum("pu,pu->p", right, right)),
         )
-        return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size > 0)
+        return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size != 0)  # NaN stays NaN

@@ -20,7 +20,7 @@ class Darcy(BalanceLaw):
     face_mean: FaceMean = Harmonic()
 
     def __post_init__(self) -> None:
-        self.grid.check(self.permeability)
+        self.grid.check(self.permeability, leading=())
         if not (np.all(np.isfinite(self.permeability)) and np.min(self.permeability) > 0):
             raise PhysicsError(
                 expected="a finite permeability > 0 at every node",
@@ -37,8 +37,7 @@ class Darcy(BalanceLaw):
     def conductance(self) -> Float[np.ndarray, " face"]:
         """Flow through every face per unit of pressure difference: b·area/distance."""
         faces = faces_of(self.grid)
-        permeability = np.asarray(self.permeability, dtype=np.float64)
-        return faces.mean(permeability, self.face_mean) * (faces.area / faces.distance)
+        return faces.mean(self.permeability, self.face_mean) * (faces.area / faces.distance)
 
     @cached_property
     def matrix(self) -> sparse.csc_array:
@@ -47,5 +46,6 @@ class Darcy(BalanceLaw):
 
     def flow(self, pressure: Float[np.ndarray, "*space"]) -> Float[np.ndarray, " face"]:
         """What passes every face per unit of time, positive from its first node to its second."""
+        self.grid.check(pressure, leading=())
         faces, flat = faces_of(self.grid), pressure.reshape(-1)
         return self.conductance * (flat[faces.first] - flat[faces.second])

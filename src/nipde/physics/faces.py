@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Float, Int
 
-from nipde.errors import PhysicsError
 from nipde.grid import Grid
 
 
@@ -75,13 +74,12 @@ class Faces:
 
     def mean(self, field: Float[np.ndarray, "*space"], mean: FaceMean) -> Float[np.ndarray, " face"]:
         """A nodal coefficient on every face."""
-        self.grid.check(field)
-        flat = field.reshape(-1)
+        flat = np.asarray(field, dtype=np.float64).reshape(-1)
         return mean(flat[self.first], flat[self.second])
 
     def normal_velocity(self, velocity: Float[np.ndarray, "axis *space"]) -> Float[np.ndarray, " face"]:
         """Nodal velocity across every face, positive from the first node to the second."""
-        flat = velocity.reshape(self.grid.dimension, -1)
+        flat = np.asarray(velocity, dtype=np.float64).reshape(self.grid.dimension, -1)
         return (flat[self.axis, self.first] + flat[self.axis, self.second]) / 2
 
     def assemble(
@@ -107,8 +105,6 @@ class Faces:
         rows = np.concatenate([first, first, second, second])
         columns = np.concatenate([first, second, first, second])
         entries = np.flatnonzero((rows >= 0) & (columns >= 0))
-        if not len(entries):
-            raise PhysicsError(expected="at least one free node", got=str(self.grid), remedy="use a finer grid")
         size = len(self.unknown)
         keys, slots = np.unique(columns[entries] * size + rows[entries], return_inverse=True)
         self._rows = (keys % size).astype(np.int32)

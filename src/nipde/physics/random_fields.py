@@ -32,10 +32,10 @@ class GaussianField:
     rms: float | None = None
 
     def __post_init__(self) -> None:
-        if not (self.alpha > 0 and self.tau > 0 and self.waves >= 1):
+        if not (self.alpha > 0 and self.tau > 0 and self.waves >= 1 and (self.rms is None or self.rms > 0)):
             raise PhysicsError(
-                expected="alpha > 0, tau > 0, waves >= 1",
-                got=f"alpha={self.alpha}, tau={self.tau}, waves={self.waves}",
+                expected="alpha, tau, rms > 0 and waves >= 1",
+                got=f"alpha={self.alpha}, tau={self.tau}, waves={self.waves}, rms={self.rms}",
                 remedy="see docs/physics.md for the law",
             )
 

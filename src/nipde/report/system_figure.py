@@ -29,9 +29,6 @@ def system_figure(grid: Grid, panels: list[Panel], *, title: str) -> "Figure":
     if grid.dimension == 3:
         raise ShapeError(expected="a 1D or 2D grid", got="3D", remedy="draw a slice of the fields")
     try:
-        import matplotlib
-
-        matplotlib.use("Agg")
         from matplotlib import pyplot
     except ImportError as error:
         raise MissingExtraError("matplotlib is not installed", remedy="pip install 'nipde[report]'") from error

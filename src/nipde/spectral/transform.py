@@ -7,6 +7,7 @@ Both work on torch tensors of any leading axes, on their device, and are differe
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from nipde.boundary import Dirichlet, Neumann
-from nipde.errors import ShapeError
+from nipde.errors import GridError, ShapeError
 from nipde.grid import Axis, Grid
 from nipde.spectral.basis import basis_of, nodal_matrix
 
@@ -29,6 +30,10 @@ class Transform(ABC):
 
     def __init__(self, grid: Grid, *, modes: Sequence[int] | None = None) -> None:
         wanted: Sequence[int | None] = modes if modes is not None else [None] * grid.dimension
+        if len(wanted) != grid.dimension:
+            raise GridError(
+                expected=f"{grid.dimension} numbers of modes, one per axis", got=modes, remedy="give each axis its own"
+            )
         self.grid = grid
         self.bases = tuple(basis_of(axis, modes=count) for axis, count in zip(grid.axes, wanted, strict=True))
         self.shape = tuple(basis.modes for basis in self.bases)
@@ -78,12 +83,10 @@ class DenseTransform(Transform):
     """Matrix products with the nodal basis."""
 
     def _analyse(self, place: int, field: Tensor) -> Tensor:
-        axis = self.grid.axes[place]
-        return field @ field.new_tensor(axis.weights[:, None] * nodal_matrix(axis, modes=self.shape[place]))
+        return field @ _weighted_columns(self.grid.axes[place], self.shape[place], field.dtype, field.device)
 
     def _synthesise(self, place: int, coefficients: Tensor) -> Tensor:
-        matrix = nodal_matrix(self.grid.axes[place], modes=self.shape[place])
-        return coefficients @ coefficients.new_tensor(matrix.T)
+        return coefficients @ _rows(self.grid.axes[place], self.shape[place], coefficients.dtype, coefficients.device)
 
 
 class FastTransform(Transform):
@@ -121,6 +124,18 @@ def transform(grid: Grid, *, modes: Sequence[int] | None = None) -> Transform:
     kept = modes if modes is not None else grid.shape
     dense = all(count <= DENSE_UP_TO for count in kept)
     return (DenseTransform if dense else FastTransform)(grid, modes=modes)
+
+
+@lru_cache(maxsize=64)
+def _weighted_columns(axis: Axis, modes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """W Φ of one axis."""
+    return torch.tensor(axis.weights[:, None] * nodal_matrix(axis, modes=modes), dtype=dtype, device=device)
+
+
+@lru_cache(maxsize=64)
+def _rows(axis: Axis, modes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Φᵀ of one axis."""
+    return torch.tensor(nodal_matrix(axis, modes=modes).T.copy(), dtype=dtype, device=device)
 
 
 def _sine_sums(values: Tensor) -> Tensor:

@@ -1,0 +1,54 @@
+"""Sphinx set-up: MyST pages, API from docstrings, gallery from examples/."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from nipde import __version__
+
+project = "nipde"
+author = "The nipde authors"
+copyright = author
+version = release = __version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "myst_parser", "sphinx_gallery.gen_gallery"]
+exclude_patterns = ["_build", "gallery_header.rst", "gallery/GALLERY_HEADER.rst"]
+html_theme = "furo"
+html_title = f"nipde {__version__}"
+html_static_path: list[str] = []
+
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"  # shapes are strings that Sphinx cannot resolve; the docstrings say them in words
+autodoc_member_order = "bysource"
+default_role = "code"
+
+# sphinx-gallery wants its header beside the scripts: both meet in a scratch folder, examples/ holds scripts only.
+here = Path(__file__).parent
+staged = here / "_build" / "examples"
+shutil.rmtree(staged, ignore_errors=True)
+shutil.copytree(here.parent / "examples", staged, ignore=shutil.ignore_patterns("__pycache__"))
+shutil.copy(here / "gallery_header.rst", staged / "GALLERY_HEADER.rst")
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(staged),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/\d\d_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "write_computation_times": False,
+    "capture_repr": (),
+}
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", _keep_bars)
+
+
+def _keep_bars(app: Any, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """In our docstrings |k| is a length; in RST it would be a substitution."""
+    lines[:] = [line.replace("|", r"\|") for line in lines]

@@ -1,0 +1,1 @@
+"""Measurements whose records stand in results/, and the tables made from them."""

@@ -1,0 +1,171 @@
+"""What does generation cost beyond the bare numerics, does a second worker pay, does memory stay flat?"""
+
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import splu
+
+from nipde.data.generate import generate
+from nipde.data.plan import Plan
+from nipde.data.problems import DarcyRecipe
+from nipde.data.shards import write_shard
+from nipde.data.storage import Storage
+from nipde.physics.darcy import Darcy
+from nipde.spectral.basis import Cosine
+
+SEED = 0
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    """Cost against bare calls, two workers against one, memory against size, and the sets of the paper."""
+    few = 0.02 if quick else 1.0
+    sizes = [(21, 2000, 3), (41, 200, 3), (121, 100, 1)]
+    sets = [(21, 100, True), (41, 100, True), (121, 100, True), (21, 2000, False)]
+    return {
+        "pairs": 100,
+        "cost": [_cost(nodes, max(4, int(systems * few)), repeats) for nodes, systems, repeats in sizes],
+        "breakdown_21": _breakdown(100 if not quick else 10),
+        "two_workers": [_two_workers(nodes, max(8, int(systems * few))) for nodes, systems in ((21, 6000), (121, 100))],
+        "memory": [_memory(max(20, int(systems * few))) for systems in (200, 2000)],
+        "sets": [_set(nodes, max(4, int(systems * few)), shared) for nodes, systems, shared in sets],
+    }
+
+
+def bare_seconds(plan: Plan) -> float:
+    """The plan's random fields, factorisations and solves as plain NumPy and SciPy calls; nothing else is timed."""
+    recipe, axis = plan.recipe, plan.recipe.grid.axes[0]
+    assert isinstance(recipe, DarcyRecipe)
+    nodes, pairs = recipe.nodes, recipe.pairs
+    cosines = Cosine(axis.length, 21).values(axis.coordinates)
+    k2 = np.add.outer(Cosine(1.0, 21).wavenumbers ** 2, Cosine(1.0, 21).wavenumbers ** 2)
+    smooth, rough = (k2 + 25.0) ** -2.0, (k2 + 25.0) ** -0.5
+    rng, total = np.random.default_rng(plan.seed), 0.0
+    for _ in range(plan.systems):
+        start = time.perf_counter()
+        field = cosines @ (smooth * rng.standard_normal((21, 21))) @ cosines.T
+        loads = cosines @ (rough * rng.standard_normal((pairs, 21, 21))) @ cosines.T
+        permeability = np.where(field < 0, 12.0, 3.0)
+        total += time.perf_counter() - start
+        matrix = Darcy(recipe.grid, permeability).matrix
+        right = loads[:, 1:-1, 1:-1].reshape(pairs, -1).T / (nodes - 1) ** 2
+        start = time.perf_counter()
+        factor = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        factor.solve(right)
+        total += time.perf_counter() - start
+    return total
+
+
+def _cost(nodes: int, systems: int, repeats: int) -> dict[str, Any]:
+    """One worker against the bare calls, interleaved."""
+    plan = Plan(DarcyRecipe(nodes=nodes), systems=systems, seed=SEED)
+    ours, bare = [], []
+    for _ in range(repeats):
+        bare.append(bare_seconds(plan))
+        ours.append(_seconds(plan, workers=1))
+    ratios = [one / other for one, other in zip(ours, bare, strict=True)]
+    return {
+        "grid": nodes, "systems": systems, "repeats": repeats, "bare_seconds": statistics.median(bare),
+        "seconds": statistics.median(ours), "ratio": statistics.median(ratios), "ratios": ratios,
+    }  # fmt: skip
+
+
+def _breakdown(systems: int) -> dict[str, float]:
+    """Milliseconds per system at 21²: bare numerics, the rest of building it, writing it."""
+    plan = Plan(DarcyRecipe(), systems=systems, seed=SEED, shard_systems=systems)
+    bare = bare_seconds(plan)
+    start = time.perf_counter()
+    built = [plan.recipe.build(plan.system_seed(index)) for index in range(systems)]
+    build = time.perf_counter() - start
+    with _folder() as folder:
+        start = time.perf_counter()
+        write_shard(plan, 0, built, Storage(str(folder)))
+        write = time.perf_counter() - start
+    milliseconds = 1e3 / systems
+    return {
+        "bare": bare * milliseconds,
+        "assembly_residual_checks": (build - bare) * milliseconds,
+        "checksum_digest_write": write * milliseconds,
+    }
+
+
+def _two_workers(nodes: int, systems: int) -> dict[str, Any]:
+    """Clusters of one and two worker processes, interleaved; without and with the time to start them."""
+    plan = Plan(DarcyRecipe(nodes=nodes), systems=systems, seed=SEED)
+    running: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(3):
+        for workers, times in running.items():
+            with _cluster(workers) as address:
+                times.append(_seconds(plan, scheduler=address))
+    whole = {workers: _seconds(plan, workers=workers) for workers in (1, 2)}
+    one, two = (statistics.median(running[workers]) for workers in (1, 2))
+    return {
+        "grid": nodes, "systems": systems, "one_worker_seconds": one, "two_workers_seconds": two, "speedup": one / two,
+        "speedups": [first / second for first, second in zip(running[1], running[2], strict=True)],
+        "speedup_with_start_against_one_process": whole[1] / whole[2],
+    }  # fmt: skip
+
+
+def _memory(systems: int) -> dict[str, Any]:
+    """Peak resident memory of each of two fresh workers after generating so many systems at 21²."""
+    from distributed import Client
+
+    with _cluster(2) as address, Client(address) as client:
+        before = client.run(_peak_mib)
+        _seconds(Plan(DarcyRecipe(), systems=systems, seed=SEED), scheduler=address)
+        after = client.run(_peak_mib)
+    return {"systems": systems, "peak_mib": sorted(after.values()), "idle_mib": sorted(before.values())}
+
+
+def _set(nodes: int, systems: int, shared: bool) -> dict[str, Any]:
+    """One data set as a user makes it, with all cores; then every byte verified and ten systems made again."""
+    plan = Plan(DarcyRecipe(nodes=nodes, shared_loads=shared), systems=systems, seed=SEED)
+    with _folder() as folder:
+        start = time.perf_counter()
+        archive = generate(plan, folder / "set")
+        seconds = time.perf_counter() - start
+        archive.verify()
+        for system in range(0, systems, -(-systems // 10)):
+            archive.rebuild(system)
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        residuals = [archive[slice(at, at + 50)].diagnostics["residual"].max() for at in range(0, systems, 50)]
+    return {
+        "grid": nodes, "systems": systems, "pairs": 100, "shared_loads": shared, "seconds": seconds,
+        "mebibytes": size / 2**20, "largest_residual": float(max(residuals)), "digest": archive.digest,
+    }  # fmt: skip
+
+
+def _seconds(plan: Plan, **how: Any) -> float:
+    with _folder() as folder:
+        start = time.perf_counter()
+        generate(plan, folder / "archive", **how)
+        return time.perf_counter() - start
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="nipde-bench-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def _cluster(workers: int) -> Iterator[str]:
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address
+
+
+def _peak_mib() -> float:
+    """High-water mark of this process; getrusage would count the parent's from before it started us."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024

@@ -1,0 +1,34 @@
+"""The measurements by name, and running one of them."""
+
+import time
+from importlib import import_module
+from pathlib import Path
+
+from nipde.benchmarks.record import write_record
+from nipde.errors import NipdeError
+
+#: Name -> what it shows; the module of that name has `measure(quick=...)` and a SEED.
+MEASUREMENTS = {
+    "physics": "orders of convergence, symmetry, conservation and residuals of the solvers",
+    "random-fields": "spectrum of 20,000 random fields against its law, and agreement between grids",
+    "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
+    "integrity": "flipped bits, cut and deleted files over every file of an archive",
+    "kills": "workers and whole runs killed and continued",
+}
+
+
+def run(name: str, *, results: Path, quick: bool = False) -> Path:
+    """Measure and write results/NAME.json."""
+    if name not in MEASUREMENTS:
+        raise NipdeError(expected=f"one of {', '.join(MEASUREMENTS)}", got=repr(name), remedy="see nipde bench --help")
+    module = import_module(f"nipde.benchmarks.{name.replace('-', '_')}")
+    start = time.perf_counter()
+    measured = module.measure(quick=quick)
+    return write_record(
+        name,
+        measured,
+        results=results,
+        command=f"nipde bench {name}{' --quick' if quick else ''}",
+        seed=module.SEED,
+        seconds=time.perf_counter() - start,
+    )

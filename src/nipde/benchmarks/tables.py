@@ -1,0 +1,177 @@
+"""Records to tables: the only place that formats a measured number.
+
+A document asks for a table with the lines `<!-- table: NAME -->` and `<!-- end table -->`; what stands between them
+is made from results/NAME.json and from nothing else.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nipde.benchmarks.record import read_record
+from nipde.errors import NipdeError
+
+BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n)(.*?)(<!-- end table -->)", re.DOTALL)
+
+
+def fill(documents: list[Path], *, results: Path, check: bool = False) -> list[Path]:
+    """Put current tables into the documents; with `check`, raise instead if one of them is not current."""
+    changed = []
+    for document in documents:
+        text = document.read_text()
+        current = BLOCK.sub(lambda found: found[1] + render(read_record(results, found[2])) + found[4], text)
+        if current != text:
+            changed.append(document)
+            if not check:
+                document.write_text(current)
+    if check and changed:
+        raise NipdeError(
+            expected="tables made from results/",
+            got=f"others in {', '.join(map(str, changed))}",
+            remedy="run nipde bench tables and commit what it changes",
+        )
+    return changed
+
+
+def documents_below(folder: Path) -> list[Path]:
+    """README and docs."""
+    return [path for path in [folder / "README.md", *sorted((folder / "docs").glob("*.md"))] if path.exists()]
+
+
+def render(record: dict[str, Any]) -> str:
+    """The table of a record, and where it comes from."""
+    machine = record["machine"]
+    source = (
+        f"\n*`{record['command']}`, seed {record['seed']}, commit {_short(record['commit'])}, "
+        f"{machine['cores']} × {machine['processor']}, {record['time'][:10]}; `results/{record['name']}.json`*\n"
+    )
+    return TABLES[record["name"]](record["measured"]) + source
+
+
+def _physics(found: dict[str, Any]) -> str:
+    first, last = found["grids"][-2:]
+    asymmetry = found["advection_green_asymmetry"]
+    million = found["million_nodes"]
+    rows = [
+        (f"Darcy: order {first}² to {last}², harmonic faces", "≥ 1.98", _order(found["darcy_orders_harmonic"])),
+        (f"Darcy: order {first}² to {last}², arithmetic faces", "≥ 1.98", _order(found["darcy_orders_arithmetic"])),
+        ("Darcy: largest entry of A − Aᵀ", "0", f"{found['darcy_largest_asymmetry_of_matrix']:g}"),
+        ("Darcy: smallest eigenvalue of A", "> 0", f"{found['darcy_smallest_eigenvalue']:.3f}"),
+        ("Darcy: relative flux jump across a 12/3 interface", "≤ 1e-10", f"{found['darcy_flux_jump']:.1e}"),
+        ("Darcy: nodal error of the closed-form 12/3 bar", "≤ 1e-10", f"{found['darcy_slab_error']:.1e}"),
+        (f"Darcy: largest residual, {found['systems']} systems × {found['pairs']} pairs", "≤ 1e-10",
+         f"{found['darcy_largest_residual']:.1e}"),
+        (f"Advection: order {first}² to {last}², cell Péclet at most {found['advection_peclet_coarsest']:.2f}",
+         "≥ 1.9", _order(found["advection_orders"])),
+        (f"Advection: asymmetry of the Green's matrix, {asymmetry['systems']} swirls", "> 0",
+         f"{asymmetry['least']:.2f} to {asymmetry['most']:.2f}"),
+    ]  # fmt: skip
+    if million is not None:
+        rows.append((f"Darcy: residual on {million['nodes']:,} nodes", "≤ 1e-10", f"{million['residual']:.1e}"))
+    return _table(("check", "required", "measured"), rows)
+
+
+def _random_fields(found: dict[str, Any]) -> str:
+    rows = [
+        (
+            f"α = {law['alpha']:g}, τ = {law['tau']:g}",
+            f"{law['fitted_alpha']:.4f} ± {law['standard_error_alpha']:.4f}",
+            f"{law['fitted_tau']:.3f} ± {law['standard_error_tau']:.3f}",
+            f"{law['p_value']:.2f}",
+            f"{max(law['p_value_of_wrong_laws'].values()):.0e}",
+        )
+        for law in found["laws"]
+    ]
+    head = (
+        f"law ({found['samples']:,} fields)",
+        "fitted α",
+        "fitted τ",
+        "p-value",
+        "largest p-value, α or τ off by 5 %",
+    )
+    gap = max(found["same_seed_gap_to_81"].values())
+    return _table(head, rows) + (
+        f"\nSame seed on 81², 41² and 21²: largest difference {gap:.1g}. Power added by waves 21 to 40 over its "
+        f"expectation: {found['tail_power_over_expected']:.3f} ± {found['tail_standard_error']:.3f}.\n"
+    )
+
+
+def _generation(found: dict[str, Any]) -> str:
+    cost = [
+        (
+            f"{row['grid']}²",
+            row["systems"],
+            f"{row['bare_seconds']:.1f}",
+            f"{row['seconds']:.1f}",
+            f"{row['ratio']:.2f}",
+        )
+        for row in found["cost"]
+    ]
+    pair = [
+        (f"{row['grid']}²", row["systems"], f"{row['one_worker_seconds']:.1f}", f"{row['two_workers_seconds']:.1f}",
+         f"{row['speedup']:.2f}", f"{row['speedup_with_start_against_one_process']:.2f}")
+        for row in found["two_workers"]
+    ]  # fmt: skip
+    sets = [
+        (f"{row['systems']} × {row['pairs']} at {row['grid']}²", "shared" if row["shared_loads"] else "own",
+         f"{row['seconds']:.0f}", f"{row['mebibytes']:.0f}", f"{row['largest_residual']:.0e}")
+        for row in found["sets"]
+    ]  # fmt: skip
+    parts, memory = found["breakdown_21"], found["memory"]
+    peaks = " and ".join(f"{max(row['peak_mib']):.0f} MiB after {row['systems']} systems" for row in memory)
+    checks = f"{parts['assembly_residual_checks']:.2f}"
+    return "\n".join([
+        _table(("grid", "systems", "bare NumPy/SciPy, s", "one worker, s", "ratio"), cost),
+        f"Per system at 21², ms: bare {parts['bare']:.2f}, assembly and checks {checks}, "
+        f"checksums, digests and writing {parts['checksum_digest_write']:.2f}.\n",
+        _table(("grid", "systems", "one dask worker, s", "two, s", "speed-up",
+                "two with start-up, over one process"), pair),
+        f"Peak memory of a worker at 21²: {peaks}.\n",
+        _table(("data set", "loads", "seconds, all cores", "MiB", "largest residual"), sets),
+    ])  # fmt: skip
+
+
+def _integrity(found: dict[str, Any]) -> str:
+    rows = []
+    for kind in ("flipped_bit", "truncated_file", "deleted_file"):
+        row = found[kind]
+        rows.append((
+            kind.replace("_", " "), found["trials_per_kind"], row["verify_raised_naming_file"],
+            row["read_raised"], row["read_equal"], row["verify_silent"] + row["read_silent"],
+        ))  # fmt: skip
+    head = ("damage", "trials", "named by verify", "plain read: error", "plain read: right values", "silent")
+    return _table(head, rows)
+
+
+def _kills(found: dict[str, Any]) -> str:
+    worker = "yes" if found["worker_killed"]["same_digest"] else "no"
+    rows = [
+        ("one of two workers of a running scheduler, SIGKILL", 1, worker, "–"),
+        ("the whole run, SIGKILL at random moments, started again", found["runs_killed"], found["same_digest"],
+         found["only_missing_recomputed"]),
+    ]  # fmt: skip
+    return _table(("killed", "times", "same digest as undisturbed", "only missing shards recomputed"), rows)
+
+
+TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "physics": _physics,
+    "random-fields": _random_fields,
+    "generation": _generation,
+    "integrity": _integrity,
+    "kills": _kills,
+}
+
+
+def _short(commit: str) -> str:
+    head, *rest = commit.split(" ", 1)
+    return " ".join([head[:10], *rest])
+
+
+def _order(orders: list[float]) -> str:
+    return f"{orders[-1]:.4f}"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)

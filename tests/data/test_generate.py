@@ -1,0 +1,117 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nipde.benchmarks.kills import measure
+from nipde.data import generate as module
+from nipde.data.archive import open as open_archive
+from nipde.data.generate import generate
+from nipde.data.plan import Plan
+from nipde.data.problems import DarcyRecipe
+from nipde.errors import ArchiveError, SolverError
+
+
+def count_builds(monkeypatch):
+    built = []
+    original = DarcyRecipe.build
+
+    def counting(self, seed, **shared):
+        built.append(int(seed))
+        return original(self, seed, **shared)
+
+    monkeypatch.setattr(DarcyRecipe, "build", counting)
+    return built
+
+
+def test_two_workers_make_the_bytes_one_makes(plan, made, tmp_path):
+    assert generate(plan, tmp_path / "two", workers=2).digest == open_archive(made).digest
+
+
+def test_seed_and_size_change_the_digest(plan, made, tmp_path):
+    other = Plan(plan.recipe, systems=10, seed=4, shard_systems=4)
+    assert generate(other, tmp_path / "other", workers=1).digest != open_archive(made).digest
+
+
+def test_a_finished_archive_is_not_made_again(plan, made, monkeypatch):
+    built = count_builds(monkeypatch)
+    generate(plan, made, workers=1)
+    assert built == []
+
+
+def test_only_missing_and_damaged_shards_are_computed_again(plan, made, tmp_path, monkeypatch):
+    class Stop(Exception):
+        pass
+
+    def stop_after_two(ready, computed):
+        seen.append(ready)
+        if len(seen) == 2:
+            raise Stop
+
+    seen = []
+    with pytest.raises(Stop):
+        generate(plan, tmp_path / "run", workers=1, progress=stop_after_two)
+    # one of the two finished shards is damaged behind its record's back
+    victim = tmp_path / "run" / "loads" / "c.0.0.0.0.0"
+    victim.write_bytes(victim.read_bytes()[:-1])
+    built = count_builds(monkeypatch)
+    archive = generate(plan, tmp_path / "run", workers=1)
+    assert built == [plan.system_seed(system) for system in [0, 1, 2, 3, 8, 9]]
+    assert archive.digest == open_archive(made).digest
+    assert not (tmp_path / "run" / "progress").exists()
+
+
+def test_leftovers_of_a_killed_write_are_cleared_away(plan, tmp_path):
+    (tmp_path / "run" / "loads").mkdir(parents=True)
+    (tmp_path / "run" / "loads" / ".abc.partial").write_bytes(b"half")
+    generate(plan, tmp_path / "run", workers=1)
+    assert not list((tmp_path / "run").rglob("*.partial"))
+
+
+def test_another_plan_does_not_overwrite_an_archive(plan, made, tmp_path):
+    with pytest.raises(ArchiveError, match=r"holds another archive, expected the same seed, got .*3"):
+        generate(Plan(plan.recipe, systems=10, seed=4, shard_systems=4), made, workers=1)
+    (tmp_path / "precious.txt").write_text("thesis")
+    with pytest.raises(ArchiveError, match=r"precious\.txt"):
+        generate(plan, tmp_path, workers=1)
+
+
+def test_a_failing_solve_stops_the_run_and_says_why(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr("nipde.physics.balance.RESIDUAL_LIMIT", 0.0)
+    with pytest.raises(SolverError, match="relative residual"):
+        generate(plan, tmp_path / "run", workers=1)
+    assert not list((tmp_path / "run").rglob("*.partial"))
+    assert not (tmp_path / "run" / "manifest.json").exists()
+
+
+def test_killed_workers_and_runs_change_nothing():
+    # short version of `nipde bench kills`: real scheduler and worker processes, SIGKILL
+    found = measure(quick=True)
+    assert found["worker_killed"]["same_digest"]
+    assert 0 < found["worker_killed"]["ready_when_killed"] < found["systems"]
+    assert found["same_digest"] == found["only_missing_recomputed"] == found["runs_killed"]
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    command = [sys.executable, "-m", "nipde.cli", "generate", "darcy", "--systems", "5000", "--workers", "1"]
+    run = subprocess.Popen([*command, "--out", str(tmp_path / "run")], stderr=subprocess.PIPE, text=True)
+    while not list((tmp_path / "run").glob("progress/*.json")):
+        time.sleep(0.02)
+    os.kill(run.pid, signal.SIGINT)
+    _, printed = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert "the same command continues" in printed
+    assert json.loads((tmp_path / "run" / "zarr.json").read_text())["attributes"]["format"] == "nipde-archive"
+    assert not list((tmp_path / "run").rglob("*.partial"))
+
+
+def test_records_count_only_with_their_files(plan, tmp_path):
+    generate(plan, tmp_path / "run", workers=1)
+    from nipde.data.storage import Storage
+
+    storage = Storage(str(tmp_path / "run"))
+    assert module._intact_record(storage, 0) is None  # records go when the manifest comes
