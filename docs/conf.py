@@ -1,7 +1,5 @@
 """Sphinx set-up: MyST pages, API from docstrings, gallery from examples/."""
 
-import shutil
-from pathlib import Path
 from typing import Any
 
 from nipde import __version__
@@ -12,7 +10,7 @@ copyright = author
 version = release = __version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "myst_parser", "sphinx_gallery.gen_gallery"]
-exclude_patterns = ["_build", "gallery_header.rst", "gallery/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "gallery/GALLERY_HEADER.rst"]
 html_theme = "furo"
 html_title = f"nipde {__version__}"
 html_static_path: list[str] = []
@@ -24,15 +22,8 @@ autodoc_typehints = "none"  # shapes are strings that Sphinx cannot resolve; the
 autodoc_member_order = "bysource"
 default_role = "code"
 
-# sphinx-gallery wants its header beside the scripts: both meet in a scratch folder, examples/ holds scripts only.
-here = Path(__file__).parent
-staged = here / "_build" / "examples"
-shutil.rmtree(staged, ignore_errors=True)
-shutil.copytree(here.parent / "examples", staged, ignore=shutil.ignore_patterns("__pycache__"))
-shutil.copy(here / "gallery_header.rst", staged / "GALLERY_HEADER.rst")
-
 sphinx_gallery_conf = {
-    "examples_dirs": str(staged),
+    "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/\d\d_",
     "within_subsection_order": "FileNameSortKey",

@@ -13,11 +13,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import nipde
-from nipde.data.plan import Plan
-from nipde.data.problems import DarcyRecipe
 from nipde.report.system_figure import Panel, system_figure
 
-plan = Plan(DarcyRecipe(nodes=41, pairs=20, load_alpha=(1.0, 2.0, 4.0)), systems=40, seed=7)
+plan = nipde.Plan(nipde.DarcyRecipe(nodes=41, pairs=20, load_alpha=(1.0, 2.0, 4.0)), systems=40, seed=7)
 print(plan.systems, "systems in", plan.shards, "shards")
 
 # %%

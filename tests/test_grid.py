@@ -193,7 +193,7 @@ def test_torch_gives_the_numbers_of_numpy_and_keeps_its_dtype(mix, dtype):
     grid = box(mix)
     fine, close = grid.refine(), 1e-5 if dtype == torch.float32 else 1e-13
     tensor = torch.as_tensor(np.random.default_rng(1).standard_normal((2, 3, *grid.shape))).to(dtype)
-    array, mask = tensor.double().numpy(), torch.as_tensor(grid.unknown)
+    array, mask = tensor.double().numpy(), torch.tensor(grid.unknown)
     for found, expected in (
         (grid.integrate(tensor), grid.integrate(array)),
         (grid.integrate(tensor, mask=mask), grid.integrate(array, mask=grid.unknown)),
@@ -248,12 +248,12 @@ def test_a_grid_of_a_million_nodes_is_quick():
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: Axis(2), "expected at least 3 nodes on an axis, got 2: use a finer grid"),
-        (lambda: Axis(5, 0.0), "expected a positive axis length, got 0.0: give the length > 0"),
+        (lambda: Axis(2), "expected a whole number of nodes >= 3, got 2: use a finer grid"),
+        (lambda: Axis(5, 0.0), "expected a finite axis length > 0, got 0.0"),
         (lambda: Axis(5, float("nan")), "got nan"),
         (lambda: Grid(()), "expected 1 to 3 axes, got 0: build the grid from Axis objects"),
         (lambda: Grid.uniform(5, dimension=4), "got 4"),
-        (lambda: Grid.uniform([3, 4, 2]), "at least 3 nodes"),
+        (lambda: Grid.uniform([3, 4, 2]), "nodes >= 3, got 2"),
     ],
 )
 def test_an_impossible_grid_is_refused_with_a_remedy(build, words):
@@ -314,3 +314,16 @@ def test_a_grid_survives_json(grid):
 def test_grids_of_different_boundary_or_size_are_different():
     assert len({Grid.uniform(5), Grid.uniform(6), Grid.uniform(5, boundary=Neumann()), Grid.uniform(5, length=2)}) == 4
     assert str(Grid.uniform([5, 6], length=2.0)) == "5 × 6 nodes on 2 × 2"
+
+
+def test_counts_and_flags_are_integrated_as_numbers():
+    grid = Grid.uniform(11)
+    for ones in (np.ones(grid.shape, int), np.ones(grid.shape, bool), torch.ones(grid.shape, dtype=torch.int64)):
+        assert float(grid.integrate(ones)) == pytest.approx(1.0)
+
+
+def test_shared_arrays_of_a_grid_cannot_be_written():
+    grid = Grid.uniform(5)
+    for values in (grid.weights, grid.unknown, grid.corners):
+        with pytest.raises(ValueError, match="read-only"):
+            values[0] = 0

@@ -7,12 +7,15 @@ __version__ = "0.1.0"
 
 #: Public name -> module that holds it; loaded on first use, so that `import nipde` stays light.
 _PUBLIC = {
+    "AdvectionRecipe": "nipde.data.problems",
     "Archive": "nipde.data.archive",
     "Axis": "nipde.grid",
+    "DarcyRecipe": "nipde.data.problems",
     "Dirichlet": "nipde.boundary",
     "Grid": "nipde.grid",
     "Neumann": "nipde.boundary",
     "Periodic": "nipde.boundary",
+    "Plan": "nipde.data.plan",
     "System": "nipde.data.system",
     "generate": "nipde.data.generate",
     "open": "nipde.data.archive",

@@ -200,7 +200,7 @@ def test_a_diffusivity_that_is_not_positive_is_refused(value):
     grid = Grid.uniform(5)
     diffusivity = np.ones(grid.shape)
     diffusivity[2, 3] = value
-    with pytest.raises(PhysicsError, match=r"expected diffusivity > 0, got .*: give every node one"):
+    with pytest.raises(PhysicsError, match="expected finite velocities and diffusivities > 0"):
         AdvectionDiffusion(grid, diffusivity, np.zeros((2, *grid.shape)))
 
 
@@ -210,3 +210,15 @@ def test_fields_of_another_grid_are_refused():
         AdvectionDiffusion(grid, np.ones((6, 5)), np.zeros((2, 5, 5)))
     with pytest.raises(ShapeError, match=r"got shape \(2, 6, 5\)"):
         AdvectionDiffusion(grid, np.ones((5, 5)), np.zeros((2, 6, 5)))
+
+
+@pytest.mark.parametrize("components", [1, 3, 4])
+def test_a_velocity_has_one_component_per_axis(components):
+    with pytest.raises(ShapeError, match=r"expected shape \(2, 9, 9\)"):
+        AdvectionDiffusion(Grid.uniform(9), np.ones((9, 9)), np.zeros((components, 9, 9)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_velocity_that_is_not_finite_is_refused(value):
+    with pytest.raises(PhysicsError, match="not all values finite"):
+        AdvectionDiffusion(Grid.uniform(9), np.ones((9, 9)), np.full((2, 9, 9), value))

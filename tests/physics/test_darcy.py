@@ -334,7 +334,7 @@ def test_a_permeability_that_is_not_positive_and_finite_is_refused(value):
 
 def test_fields_of_another_grid_are_refused():
     grid = Grid.uniform(5)
-    with pytest.raises(ShapeError, match=r"expected trailing axes \(5, 5\), got shape \(6, 5\)"):
+    with pytest.raises(ShapeError, match=r"expected shape \(5, 5\), got shape \(6, 5\)"):
         Darcy(grid, np.ones((6, 5)))
     with pytest.raises(ShapeError, match=r"expected trailing axes \(5, 5\), got shape \(2, 6, 6\)"):
         Darcy(grid, np.ones((5, 5))).solve(np.ones((2, 6, 6)))
@@ -357,3 +357,11 @@ def test_a_million_nodes_are_solved_to_the_limit():
     assert residual[0] <= 1e-10
     assert grid.integrate(loads * responses)[0] > 0
     assert time.perf_counter() - start < 280
+
+
+def test_a_batch_of_materials_is_refused_rather_than_cut_to_its_first():
+    grid = Grid.uniform(9)
+    with pytest.raises(ShapeError, match=r"expected shape \(9, 9\), got shape \(2, 9, 9\)"):
+        Darcy(grid, np.ones((2, 9, 9)))
+    with pytest.raises(ShapeError, match=r"expected shape \(9, 9\)"):
+        Darcy(grid, np.ones((9, 9))).flow(np.ones((2, 9, 9)))

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nipde.boundary import BOUNDARIES, Dirichlet, Neumann, Periodic
-from nipde.errors import ShapeError
 from nipde.grid import Axis, Grid
 from nipde.physics.darcy import Darcy
 from nipde.physics.faces import Arithmetic, Faces, Harmonic, faces_of
@@ -104,11 +103,6 @@ def test_no_coefficient_in_a_corner_is_ever_read_and_every_other_one_is(kinds):
         permeability[node] = 100.0
         read[node] = not np.array_equal(before, Darcy(grid, permeability).matrix.toarray())
     assert np.array_equal(read, ~grid.corners)
-
-
-def test_a_coefficient_of_another_grid_is_refused():
-    with pytest.raises(ShapeError, match=r"expected trailing axes \(5, 5\), got shape \(6, 5\)"):
-        faces_of(Grid.uniform(5)).mean(np.ones((6, 5)), Harmonic())
 
 
 def test_faces_are_built_once_per_grid():

@@ -250,7 +250,7 @@ def test_both_phases_fill_half_the_square_on_average():
     [{"alpha": 0.0}, {"alpha": -1.0}, {"alpha": 1.0, "tau": 0.0}, {"alpha": 1.0, "waves": 0}, {"alpha": np.nan}],
 )
 def test_a_law_without_meaning_is_refused(wrong):
-    with pytest.raises(PhysicsError, match=r"expected alpha > 0, tau > 0, waves >= 1, got alpha=.*: see"):
+    with pytest.raises(PhysicsError, match=r"expected alpha, tau, rms > 0 and waves >= 1, got alpha=.*: see"):
         GaussianField(**wrong)
 
 

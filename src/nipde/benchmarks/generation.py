@@ -6,17 +6,22 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zarr
 from scipy.sparse.linalg import splu
 
+from nipde.data.allocator import keep_freed_memory
 from nipde.data.generate import generate
+from nipde.data.layout import metadata_files, stored
 from nipde.data.plan import Plan
 from nipde.data.problems import DarcyRecipe
 from nipde.data.shards import write_shard
 from nipde.data.storage import Storage
+from nipde.data.system import System
 from nipde.physics.darcy import Darcy
 from nipde.spectral.basis import Cosine
 
@@ -77,8 +82,9 @@ def _cost(nodes: int, systems: int, repeats: int) -> dict[str, Any]:
 
 
 def _breakdown(systems: int) -> dict[str, float]:
-    """Milliseconds per system at 21²: bare numerics, the rest of building it, writing it."""
+    """Milliseconds per system at 21²: bare numerics, the rest of building it, writing it; and two alternatives."""
     plan = Plan(DarcyRecipe(), systems=systems, seed=SEED, shard_systems=systems)
+    keep_freed_memory()
     bare = bare_seconds(plan)
     start = time.perf_counter()
     built = [plan.recipe.build(plan.system_seed(index)) for index in range(systems)]
@@ -87,12 +93,40 @@ def _breakdown(systems: int) -> dict[str, float]:
         start = time.perf_counter()
         write_shard(plan, 0, built, Storage(str(folder)))
         write = time.perf_counter() - start
+        start = time.perf_counter()
+        _write_with_zarr(plan, built, folder / "zarr")
+        write_with_zarr = time.perf_counter() - start
+    with get_context("spawn").Pool(1, maxtasksperchild=1) as fresh:
+        builds = {keep: fresh.apply(_build_seconds, (plan, keep)) for keep in (False, True)}
     milliseconds = 1e3 / systems
     return {
         "bare": bare * milliseconds,
         "assembly_residual_checks": (build - bare) * milliseconds,
         "checksum_digest_write": write * milliseconds,
+        "write_by_zarr_without_digest": write_with_zarr * milliseconds,
+        "build_returning_freed_memory": builds[False] * milliseconds,
+        "build_keeping_freed_memory": builds[True] * milliseconds,
     }
+
+
+def _write_with_zarr(plan: Plan, systems: list[System], folder: Path) -> None:
+    """The same arrays by zarr-python's own writer; it computes no digests."""
+    for key, data in metadata_files(plan).items():
+        Storage(str(folder)).write(key, data)
+    group = zarr.open_group(folder, mode="r+")
+    for name in ("loads", "responses", "hidden", "seed", "parameters", "diagnostics"):
+        group[name][:] = np.stack([stored(name, system) for system in systems])  # type: ignore[index]
+
+
+def _build_seconds(plan: Plan, keep: bool) -> float:
+    """Time to build a plan's systems in a fresh process, keeping freed memory or not."""
+    if keep:
+        keep_freed_memory()
+    plan.recipe.build(0)
+    start = time.perf_counter()
+    for index in range(plan.systems):
+        plan.recipe.build(plan.system_seed(index))
+    return time.perf_counter() - start
 
 
 def _two_workers(nodes: int, systems: int) -> dict[str, Any]:

@@ -45,6 +45,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
+        "threads": os.environ.get("OMP_NUM_THREADS", "default"),
         "memory_gib": round(memory),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),

@@ -11,6 +11,7 @@ from nipde.errors import NipdeError
 MEASUREMENTS = {
     "physics": "orders of convergence, symmetry, conservation and residuals of the solvers",
     "random-fields": "spectrum of 20,000 random fields against its law, and agreement between grids",
+    "transforms": "the FFT against the matrix product, by grid size and boundary",
     "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
     "integrity": "flipped bits, cut and deleted files over every file of an archive",
     "kills": "workers and whole runs killed and continued",

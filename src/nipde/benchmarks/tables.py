@@ -124,7 +124,10 @@ def _generation(found: dict[str, Any]) -> str:
     return "\n".join([
         _table(("grid", "systems", "bare NumPy/SciPy, s", "one worker, s", "ratio"), cost),
         f"Per system at 21², ms: bare {parts['bare']:.2f}, assembly and checks {checks}, "
-        f"checksums, digests and writing {parts['checksum_digest_write']:.2f}.\n",
+        f"checksums, digests and writing {parts['checksum_digest_write']:.2f} "
+        f"(zarr's own writer, without digests: {parts['write_by_zarr_without_digest']:.2f}). Building a system takes "
+        f"{parts['build_keeping_freed_memory']:.2f} ms when freed memory is kept, "
+        f"{parts['build_returning_freed_memory']:.2f} ms when it is handed back.\n",
         _table(("grid", "systems", "one dask worker, s", "two, s", "speed-up",
                 "two with start-up, over one process"), pair),
         f"Peak memory of a worker at 21²: {peaks}.\n",
@@ -154,12 +157,20 @@ def _kills(found: dict[str, Any]) -> str:
     return _table(("killed", "times", "same digest as undisturbed", "only missing shards recomputed"), rows)
 
 
+def _transforms(found: dict[str, Any]) -> str:
+    rows = [(f"{row['nodes']}²", *(f"{row['fft_over_dense'][kind]:.2f}" for kind in row["fft_over_dense"]))
+            for row in found["rows"]]  # fmt: skip
+    kinds = list(found["rows"][0]["fft_over_dense"])
+    return _table(("grid", *(f"{kind}: time of FFT over matrix product" for kind in kinds)), rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "physics": _physics,
     "random-fields": _random_fields,
     "generation": _generation,
     "integrity": _integrity,
     "kills": _kills,
+    "transforms": _transforms,
 }
 
 

@@ -21,8 +21,8 @@ from nipde.errors import GridError, ShapeError
 from nipde.grid import Axis, Grid
 from nipde.spectral.basis import basis_of, nodal_matrix
 
-#: Above this many nodes on an axis the FFT wins over a full matrix product (measured on CPU, see docs/design.md).
-DENSE_UP_TO = 128
+#: Up to this many modes on an axis a full matrix product beats the FFT (measured on CPU, results/transforms.json).
+DENSE_UP_TO = 1024
 
 
 class Transform(ABC):

@@ -1,0 +1,45 @@
+"""From which size on does the FFT beat the matrix product?"""
+
+import statistics
+import time
+from typing import Any
+
+import torch
+
+from nipde.boundary import BOUNDARIES
+from nipde.grid import Grid
+from nipde.spectral.transform import DenseTransform, FastTransform, Transform
+
+SEED = 0
+NODES = (21, 41, 121, 257, 513, 1025, 2049)
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    """Round trips of float32 fields, forward and backward through autograd, one thread, interleaved, medians."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        rows = [_row(nodes, repeats=3 if quick else 9) for nodes in (NODES[:2] if quick else NODES)]
+    finally:
+        torch.set_num_threads(threads)
+    return {"rows": rows}
+
+
+def _row(nodes: int, *, repeats: int) -> dict[str, Any]:
+    ratios, count = {}, max(1, 200_000 // nodes**2)
+    for name, boundary in BOUNDARIES.items():
+        grid = Grid.uniform(nodes, boundary=boundary)
+        fields = torch.randn(count, *grid.shape, generator=torch.Generator().manual_seed(SEED), requires_grad=True)
+        forms = {"dense": DenseTransform(grid), "fft": FastTransform(grid)}
+        times: dict[str, list[float]] = {form: [] for form in forms}
+        for _ in range(repeats + 1):
+            for form, transform in forms.items():
+                times[form].append(_seconds(transform, fields))
+        ratios[name] = statistics.median(times["fft"][1:]) / statistics.median(times["dense"][1:])
+    return {"nodes": nodes, "fields": count, "fft_over_dense": ratios}
+
+
+def _seconds(transform: Transform, fields: torch.Tensor) -> float:
+    start = time.perf_counter()
+    torch.autograd.grad(transform.synthesis(transform.analysis(fields)).sum(), fields)
+    return time.perf_counter() - start
