@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import dask
 import pytest
 
 from nipde.benchmarks.kills import measure
@@ -107,6 +108,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     assert "the same command continues" in printed
     assert json.loads((tmp_path / "run" / "zarr.json").read_text())["attributes"]["format"] == "nipde-archive"
     assert not list((tmp_path / "run").rglob("*.partial"))
+
+
+def test_a_scheduler_that_is_not_there_is_said_to_be_missing(plan, tmp_path):
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), pytest.raises(ArchiveError, match="start one"):
+        generate(plan, tmp_path / "run", scheduler="tcp://127.0.0.1:9")
 
 
 def test_records_count_only_with_their_files(plan, tmp_path):

@@ -52,3 +52,17 @@ def test_the_command_says_when_all_is_well(made, capsys):
     printed = capsys.readouterr().out
     assert "intact" in printed
     assert "3 systems computed again" in printed
+
+
+def test_damaged_shards_are_repaired_from_their_seeds(copy, made, capsys):
+    flip(copy / "responses" / "c.0.0.0.0.0", 10)
+    (copy / "seed" / "c.1").unlink()
+    assert main(["verify", str(copy), "--repair"]) == 0
+    assert "repaired: shards 0, 1" in capsys.readouterr().out
+    assert (copy / "responses" / "c.0.0.0.0.0").read_bytes() == (made / "responses" / "c.0.0.0.0.0").read_bytes()
+
+
+def test_what_no_seed_makes_again_is_not_called_repaired(copy, capsys):
+    flip(copy / "x" / "c.0", 3)
+    assert main(["verify", str(copy), "--repair"]) == 1
+    assert "x/c.0" in capsys.readouterr().err

@@ -31,13 +31,13 @@ SEED = 0
 def measure(*, quick: bool) -> dict[str, Any]:
     """Cost against bare calls, two workers against one, memory against size, and the sets of the paper."""
     few = 0.02 if quick else 1.0
-    sizes = [(21, 2000, 3), (41, 200, 3), (121, 100, 1)]
+    sizes = [(21, 2000, 5), (41, 200, 5), (121, 30, 5)]
     sets = [(21, 100, True), (41, 100, True), (121, 100, True), (21, 2000, False)]
     return {
         "pairs": 100,
         "cost": [_cost(nodes, max(4, int(systems * few)), repeats) for nodes, systems, repeats in sizes],
         "breakdown_21": _breakdown(100 if not quick else 10),
-        "two_workers": [_two_workers(nodes, max(8, int(systems * few))) for nodes, systems in ((21, 6000), (121, 100))],
+        "two_workers": [_two_workers(nodes, max(8, int(systems * few))) for nodes, systems in ((21, 4000), (121, 60))],
         "memory": [_memory(max(20, int(systems * few))) for systems in (200, 2000)],
         "sets": [_set(nodes, max(4, int(systems * few)), shared) for nodes, systems, shared in sets],
     }

@@ -6,6 +6,7 @@ import numpy as np
 
 from nipde.cli.terminal import add_archive, parser, progress, say
 from nipde.data.archive import open as open_archive
+from nipde.data.generate import repair
 from nipde.errors import IntegrityError
 
 
@@ -14,10 +15,13 @@ def run(words: list[str]) -> int:
     options = parser("verify", "Check every byte of an archive; exit code 0 if it is intact, 1 if not.")
     add_archive(options)
     options.add_argument("--rebuild", type=int, default=0, help="also compute this many systems again, bit by bit")
+    options.add_argument("--repair", action="store_true", help="compute damaged shards again from their seeds")
     chosen = options.parse_args(words)
     problems: list[IntegrityError] = []
     try:
         archive = open_archive(chosen.path, options=chosen.storage_options)
+        if chosen.repair and (mended := repair(archive)):
+            say(f"repaired: shards {', '.join(map(str, mended))}")
         files = len(archive.manifest.files)
         with progress("files", files) as advance:
             problems.extend(archive.problems(checked=lambda: advance(1)))

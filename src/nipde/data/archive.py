@@ -202,7 +202,7 @@ class Archive:
     def _explain(self, key: str) -> IntegrityError:
         """Name the file, what is wrong with it, and the chunks that cannot be trusted."""
         name, _, chunk = key.partition("/c.")
-        remedy = "copy this file again, or delete the manifest and run the same generate command"
+        remedy = "copy this file again, or run nipde verify --repair"
         try:
             size = len(self.storage.read(key))
         except OSError:
@@ -210,7 +210,7 @@ class Archive:
         what = "is missing" if size < 0 else "does not have the content that was written"
         layout = self.layout.get(name)
         if not chunk or layout is None or not layout.by_system:
-            return IntegrityError(f"{key} {what} (whole file)", remedy=remedy)
+            return IntegrityError(f"{key} {what} (whole file)", remedy="copy this file again")
         systems = self.plan.systems_of(int(chunk.split(".")[0]))
         damaged = [place for place in systems if size < 0 or not self._readable(name, place)] or list(systems)
         return IntegrityError(f"{key} {what}: chunk of system {', '.join(map(str, damaged))}", remedy=remedy)

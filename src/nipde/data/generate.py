@@ -18,7 +18,7 @@ from nipde.data.manifest import MANIFEST, PROGRESS, Manifest, ShardRecord, sha25
 from nipde.data.plan import Plan
 from nipde.data.shards import encode, write_shard
 from nipde.data.storage import PARTIAL, Storage
-from nipde.errors import ArchiveError, MissingExtraError
+from nipde.errors import ArchiveError, IntegrityError, MissingExtraError
 
 #: Called with (systems that became ready, of which computed just now) after every shard.
 Progress = Callable[[int, int], None]
@@ -57,17 +57,40 @@ def generate(
     return Archive(storage)
 
 
+def repair(archive: Archive) -> list[int]:
+    """Compute damaged shards of an archive again from their seeds; returns which.
+
+    Raises an IntegrityError where the result is not what the manifest lists, or where metadata is damaged.
+    """
+    mended = []
+    for record in archive.manifest.shards:
+        if not _is_intact(archive.storage, record):
+            if _write_shard(archive.plan, archive.storage, record.shard) != record.files:
+                raise IntegrityError(
+                    f"shard {record.shard} cannot be reproduced here",
+                    remedy=f"copy it from where the archive came from, or use {record.versions}",
+                )
+            mended.append(record.shard)
+    archive.verify()
+    return mended
+
+
 def make_shard(plan: Plan, storage: Storage, shard: int) -> tuple[ShardRecord, bool]:
     """One shard, on disk and recorded; True if it had to be computed."""
     found = _intact_record(storage, shard)
     if found is not None:
         return found, False
+    record = ShardRecord(shard, _write_shard(plan, storage, shard), versions())
+    storage.write(record.key, record.to_bytes())
+    return record, True
+
+
+def _write_shard(plan: Plan, storage: Storage, shard: int) -> dict[str, str]:
+    """Compute and write one shard; returns its files' digests."""
     keep_freed_memory()
     seeds = (plan.system_seed(system) for system in plan.systems_of(shard))
     systems = (plan.recipe.build(seed, shared_seed=plan.shared_seed) for seed in seeds)
-    record = ShardRecord(shard, write_shard(plan, shard, systems, storage), versions())
-    storage.write(record.key, record.to_bytes())
-    return record, True
+    return write_shard(plan, shard, systems, storage)
 
 
 def _fixed_files(plan: Plan) -> dict[str, bytes]:
@@ -75,7 +98,7 @@ def _fixed_files(plan: Plan) -> dict[str, bytes]:
     layout, files = layout_of(plan), metadata_files(plan)
     values = {name: axis.coordinates for name, axis in zip(AXES, plan.recipe.grid.axes, strict=False)}
     if plan.shared_seed is not None:
-        values["loads"] = plan.recipe.build(plan.shared_seed, shared_seed=plan.shared_seed).loads[None]
+        values["loads"] = plan.recipe.loads_of(plan.shared_seed)[None]
     for name, entries in values.items():
         files[chunk_key(name, layout[name], 0)] = encode(layout[name], entries)
     return files
@@ -90,10 +113,16 @@ def _intact_record(storage: Storage, shard: int) -> ShardRecord | None:
     """The record an earlier run left, if every file it lists still has its digest."""
     try:
         record = ShardRecord.from_bytes(storage.read(ShardRecord(shard, {}, {}).key))
-        intact = record.shard == shard and all(storage.digest(key) == value for key, value in record.files.items())
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return record if intact else None
+    return record if record.shard == shard and _is_intact(storage, record) else None
+
+
+def _is_intact(storage: Storage, record: ShardRecord) -> bool:
+    try:
+        return all(storage.digest(key) == value for key, value in record.files.items())
+    except OSError:
+        return False
 
 
 def _is_finished(storage: Storage, plan: Plan) -> bool:
@@ -138,7 +167,13 @@ def _executor(workers: int | None, scheduler: str | None) -> Iterator[Any]:
             future.release()
 
     if scheduler is not None:
-        with Client(scheduler) as client:
+        try:
+            client = Client(scheduler)
+        except (OSError, ValueError) as error:
+            raise ArchiveError(
+                expected=f"a dask scheduler at {scheduler}", got=error, remedy="start one with: dask scheduler"
+            ) from error
+        with client:
             yield run
     else:
         with (

@@ -28,7 +28,9 @@ class RandomLoads(Recipe):
     def draw_loads(self, rng: np.random.Generator) -> Float[np.ndarray, "pair component *space"]:
         """One Gaussian field per pair, each of its own smoothness."""
         choices = np.atleast_1d(np.asarray(self.load_alpha, dtype=float))
-        alphas = rng.choice(choices, size=self.pairs) if len(choices) > 1 else np.repeat(choices, self.pairs)
+        if len(choices) == 1:
+            return GaussianField(float(choices[0]), rms=1.0).sample(self.grid, rng=rng, count=self.pairs)[:, None]
+        alphas = rng.choice(choices, size=self.pairs)
         loads = np.empty((self.pairs, *self.grid.shape))
         for alpha in np.unique(choices):
             chosen = alphas == alpha
@@ -70,13 +72,13 @@ class DarcyRecipe(RandomLoads):
         field = GaussianField(self.field_alpha).sample(grid, rng=rng, count=1)
         permeability = material(field).astype(self.precision)
         law = Darcy(grid, permeability[0].astype(np.float64), FACE_MEANS[self.face_mean])
-        pressures, residual = law.checked_solve(loads[:, 0].astype(np.float64))
+        pressures, residual = law.checked_solve(loads[:, 0])
         fraction = grid.integrate(field[0] < 0) / grid.volume
         values = (material.negative, material.positive, fraction)
         return System(
             grid=grid,
             loads=loads,
-            responses=pressures[:, None].astype(self.precision),
+            responses=pressures[:, None],
             hidden=permeability,
             seed=np.asarray(seed),
             parameters=dict(zip(self.parameter_names, map(np.asarray, values), strict=True)),
@@ -114,11 +116,11 @@ class AdvectionRecipe(RandomLoads):
         grid, peak = self.grid, self.speed * rng.uniform(0.5, 1.0)
         velocity = (peak * self._unit_swirl(rng)).astype(self.precision)
         law = AdvectionDiffusion(grid, np.ones(grid.shape), velocity.astype(np.float64))
-        concentrations, residual = law.checked_solve(loads[:, 0].astype(np.float64))
+        concentrations, residual = law.checked_solve(loads[:, 0])
         return System(
             grid=grid,
             loads=loads,
-            responses=concentrations[:, None].astype(self.precision),
+            responses=concentrations[:, None],
             hidden=velocity,
             seed=np.asarray(seed),
             parameters={"peak_speed": np.asarray(peak)},

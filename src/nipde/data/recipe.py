@@ -3,6 +3,7 @@
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -43,7 +44,7 @@ class Recipe(ABC):
         if "problem" in cls.__dict__:
             Recipe.kinds[cls.problem] = cls
 
-    @property
+    @cached_property
     def grid(self) -> Grid:
         """Where the fields live."""
         return Grid.uniform(self.nodes)
@@ -75,12 +76,14 @@ class Recipe(ABC):
 
     def build(self, seed: int | np.uint64, *, shared_seed: int | np.uint64 | None = None) -> System:
         """The system of a seed. Loads come from `shared_seed` where one is given, else from the system's own."""
-        hidden_stream, load_stream = np.random.SeedSequence(int(seed)).spawn(2)
-        if shared_seed is not None:
-            _, load_stream = np.random.SeedSequence(int(shared_seed)).spawn(2)
-        # Rounded before solving: the stored load is exactly the one that was solved for.
-        loads = self.draw_loads(np.random.default_rng(load_stream)).astype(self.precision)
+        hidden_stream, _ = np.random.SeedSequence(int(seed)).spawn(2)
+        loads = self.loads_of(seed if shared_seed is None else shared_seed)
         return self.solve(np.random.default_rng(hidden_stream), loads, np.uint64(seed))
+
+    def loads_of(self, seed: int | np.uint64) -> Float[np.ndarray, "pair component *space"]:
+        """The loads of a seed, rounded before solving: the stored load is exactly the one that was solved for."""
+        _, load_stream = np.random.SeedSequence(int(seed)).spawn(2)
+        return self.draw_loads(np.random.default_rng(load_stream)).astype(self.precision)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""

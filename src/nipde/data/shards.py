@@ -31,19 +31,22 @@ class ShardEncoder:
             counts = [shard // chunk for shard, chunk in zip(layout.shards, layout.chunks, strict=True)]
             self._index = np.full((*counts, 2), ABSENT, dtype="<u8")
             self._entry = self._offset = 0
+            cuts = [
+                [slice(at * chunk, (at + 1) * chunk) for at in range(count)]
+                for count, chunk in zip(counts[1:], layout.chunks[1:], strict=True)
+            ]
+            self._chunks = list(zip(np.ndindex(*counts[1:]), itertools.product(*cuts), strict=True))
 
     def add(self, entry: np.ndarray) -> Iterator[Piece]:
         """Bytes to append for the next entry along the first axis; small arrays wait for the end."""
         if self._layout.shards is None:
             self._rows.append(entry)
             return
-        chunks = self._layout.chunks[1:]
-        for place in itertools.product(*map(range, self._index.shape[1:-1])):
-            corner = [slice(at * chunk, (at + 1) * chunk) for at, chunk in zip(place, chunks, strict=True)]
-            length = 0
-            for piece in _checked(_filled(entry[tuple(corner)], chunks)):
-                length += len(piece)
-                yield piece
+        for place, inside in self._chunks:
+            values, checksum = _checked(_filled(entry[inside], self._layout.chunks[1:]))
+            yield values
+            yield checksum
+            length = len(values) + len(checksum)
             self._index[(self._entry, *place)] = self._offset, length
             self._offset += length
         self._entry += 1

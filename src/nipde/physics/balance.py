@@ -18,6 +18,8 @@ from nipde.errors import PhysicsError, SolverError
 from nipde.grid import Grid
 from nipde.physics.faces import faces_of
 
+#: Right-hand sides solved together take about this much memory.
+BLOCK_BYTES = 2**20
 #: Largest relative residual a response may have to be called a solution.
 RESIDUAL_LIMIT = 1e-10
 
@@ -52,8 +54,8 @@ class BalanceLaw(ABC):
         return splu(self.matrix)
 
     def solve(self, loads: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "*batch_space"]:
-        """Responses to any number of loads (leading axes); zero on clamped nodes."""
-        return self._responses(self.factor.solve(self._cell_loads(loads).T).T, loads.shape)
+        """Responses to any number of loads (leading axes), in their precision; zero on clamped nodes."""
+        return self._solve(loads)[0]
 
     def residual(
         self, loads: Float[np.ndarray, "*batch_space"], responses: Float[np.ndarray, "*batch_space"]
@@ -66,9 +68,7 @@ class BalanceLaw(ABC):
         self, loads: Float[np.ndarray, "pair *space"]
     ) -> tuple[Float[np.ndarray, "pair *space"], Float[np.ndarray, " pair"]]:
         """Responses and their residuals, or a SolverError: nothing worse than the limit ever leaves."""
-        right = self._cell_loads(loads)
-        free = self.factor.solve(right.T).T
-        residual = self._residual(right, free)
+        responses, residual = self._solve(loads)
         solved = residual <= RESIDUAL_LIMIT  # false for NaN
         if not np.all(solved):
             raise SolverError(
@@ -77,7 +77,7 @@ class BalanceLaw(ABC):
                 got=f"{np.max(residual):.2e}",
                 remedy="check the coefficient's contrast and the load for non-finite values",
             )
-        return self._responses(free, loads.shape), residual
+        return responses, residual
 
     def green(self) -> Float[np.ndarray, "node node"]:
         """Green's density G at all pairs of nodes, 1/volume times response per load; N × N, for small grids."""
@@ -89,19 +89,29 @@ class BalanceLaw(ABC):
         green[np.ix_(unknown, unknown)] = inverse
         return green
 
+    def _solve(self, loads: Float[np.ndarray, "*batch_space"]) -> tuple[np.ndarray, Float[np.ndarray, " pair"]]:
+        """Responses and residuals, in blocks of pairs that stay in the processor's cache."""
+        self.grid.check(loads)
+        flat = loads.reshape(-1, *self.grid.shape)
+        responses, residual = np.zeros_like(flat), np.empty(len(flat))
+        inside: Any = (..., *self.grid.inner)
+        step = max(8, BLOCK_BYTES // (8 * len(faces_of(self.grid).unknown)))
+        for first in range(0, len(flat), step):
+            block = slice(first, first + step)
+            right = self._cell_loads(flat[block])
+            free = self.factor.solve(right.T).T
+            residual[block] = self._residual(right, free)
+            target = responses[block][inside]
+            target[...] = free.reshape(target.shape)
+        return responses.reshape(loads.shape), residual
+
     def _cell_loads(self, loads: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "pair unknown"]:
-        return self._free(loads) * self.grid.weights[self.grid.inner].reshape(-1)
+        return self._free(loads) * faces_of(self.grid).volume
 
     def _free(self, field: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "pair unknown"]:
         self.grid.check(field)
         inside: Any = (..., *self.grid.inner)
         return field[inside].reshape(-1, len(faces_of(self.grid).unknown))
-
-    def _responses(self, free: Float[np.ndarray, "pair unknown"], shape: tuple[int, ...]) -> np.ndarray:
-        responses = np.zeros(shape)
-        inside: Any = (..., *self.grid.inner)
-        responses[inside] = free.reshape(responses[inside].shape)
-        return responses
 
     def _residual(
         self, right: Float[np.ndarray, "pair unknown"], free: Float[np.ndarray, "pair unknown"]

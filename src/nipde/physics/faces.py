@@ -70,6 +70,7 @@ class Faces:
         self.distance: Float[np.ndarray, " face"] = np.concatenate(distance)
         self.axis: Int[np.ndarray, " face"] = np.concatenate(axis_of)
         self.unknown: Int[np.ndarray, " unknown"] = np.flatnonzero(grid.unknown)
+        self.volume: Float[np.ndarray, " unknown"] = grid.weights.reshape(-1)[self.unknown]
         self._build_pattern()
 
     def mean(self, field: Float[np.ndarray, "*space"], mean: FaceMean) -> Float[np.ndarray, " face"]:

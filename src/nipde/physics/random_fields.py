@@ -43,7 +43,7 @@ class GaussianField:
         """`count` independent fields at the nodes of the grid."""
         return self.synthesise(grid, self.coefficients(grid, rng=rng, count=count))
 
-    def coefficients(self, grid: Grid, *, rng: np.random.Generator, count: int) -> Float[np.ndarray, "*mode count"]:
+    def coefficients(self, grid: Grid, *, rng: np.random.Generator, count: int) -> Float[np.ndarray, "count *mode"]:
         """Random coefficients of the cosines; the grid gives dimension and lengths only."""
         modes = self.waves + 1
         order = _shell_order(modes, grid.dimension)
@@ -52,18 +52,21 @@ class GaussianField:
         normals *= self.amplitudes(grid).reshape(-1, 1)[order]
         coefficients = np.zeros((modes**grid.dimension, count))
         coefficients[order] = normals
-        return coefficients.reshape(*(modes,) * grid.dimension, count)
+        return np.ascontiguousarray(coefficients.T).reshape(count, *(modes,) * grid.dimension)
 
     def synthesise(
-        self, grid: Grid, coefficients: Float[np.ndarray, "*mode count"], *, derivative: int | None = None
+        self, grid: Grid, coefficients: Float[np.ndarray, "count *mode"], *, derivative: int | None = None
     ) -> Float[np.ndarray, "count *space"]:
         """Values of the sums at the nodes, or of their derivative along one axis."""
-        field, done = coefficients, 1
-        for place, axis in enumerate(grid.axes):
-            values = _cosines(axis.length, axis.nodes, axis.spacing, self.waves + 1, int(derivative == place))
-            field = values @ field.reshape(done, self.waves + 1, -1)
+        field, modes, done = coefficients, self.waves + 1, 1
+        for place, axis in reversed(list(enumerate(grid.axes))):
+            values = _cosines(axis.length, axis.nodes, axis.spacing, modes, int(derivative == place))
+            if done == 1:  # the last axis in one product, the others in one per field
+                field = field.reshape(-1, modes) @ values.T
+            else:
+                field = values @ field.reshape(-1, modes, done)
             done *= axis.nodes
-        return np.ascontiguousarray(field.reshape(grid.size, -1).T).reshape(-1, *grid.shape)
+        return field.reshape(-1, *grid.shape)
 
     def amplitudes(self, grid: Grid) -> Float[np.ndarray, "*mode"]:
         """Standard deviation of every coefficient; its square is the spectrum of the covariance."""

@@ -1,0 +1,128 @@
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import nipde
+from nipde.cli import main
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "darcy"
+    assert main(["generate", "darcy", "--grid", "11", "--systems", "12", "--pairs", "5", "--workers", "1",
+                 "--seed", "4", "--out", str(path)]) == 0  # fmt: skip
+    return path
+
+
+def test_generate_takes_every_option_the_issue_names(tmp_path, capsys):
+    words = ["--grid", "11", "--systems", "10", "--pairs", "4", "--seed", "2", "--shared-loads", "--field-alpha", "3",
+             "--load-alpha", "[1,2,4]", "--workers", "2"]  # fmt: skip
+    assert main(["generate", "darcy", *words, "--out", str(tmp_path / "a")]) == 0
+    assert "10 systems" in capsys.readouterr().out
+    recipe = nipde.open(tmp_path / "a").plan.recipe
+    assert (recipe.nodes, recipe.pairs, recipe.shared_loads, recipe.field_alpha) == (11, 4, True, 3.0)
+    assert recipe.load_alpha == (1.0, 2.0, 4.0)
+
+
+def test_options_may_come_from_a_file(tmp_path):
+    (tmp_path / "plan.yaml").write_text("grid: 11\nsystems: 10\npairs: 3\nphases: [2.0, 1.0]\n")
+    assert main(["generate", "darcy", "--config", str(tmp_path / "plan.yaml"), "--workers", "1",
+                 "--pairs", "4", "--out", str(tmp_path / "a")]) == 0  # fmt: skip
+    archive = nipde.open(tmp_path / "a")
+    assert archive.plan.recipe.pairs == 4  # the command line wins
+    assert set(np.unique(archive[0].hidden)) <= {1.0, 2.0}
+
+
+def test_running_again_computes_nothing(made, capsys):
+    words = ["--grid", "11", "--systems", "12", "--pairs", "5", "--seed", "4", "--workers", "1", "--out", str(made)]
+    assert main(["generate", "darcy", *words]) == 0
+    assert "(0 computed now)" in capsys.readouterr().out
+
+
+def test_info_is_a_card_a_person_understands(made, capsys):
+    assert main(["info", str(made)]) == 0
+    printed = capsys.readouterr().out
+    for words in ("12 systems × 5 pairs", "11 × 11 nodes on 1 × 1", "permeability, unit none: values 3 and 12",
+                  "every system has its own", "train 10, validation 1, test 1", nipde.open(made).digest):  # fmt: skip
+        assert words in printed
+
+
+def test_show_draws_a_picture(made, tmp_path, capsys):
+    assert main(["show", str(made), "--system", "3", "--out", str(tmp_path / "fig.png")]) == 0
+    picture = (tmp_path / "fig.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 10_000  # three panels, not an empty canvas
+
+
+def test_a_vector_field_is_drawn_too(tmp_path):
+    words = ["--systems", "10", "--pairs", "2", "--workers", "1", "--out", str(tmp_path / "a")]
+    assert main(["generate", "advection", *words]) == 0
+    assert main(["show", str(tmp_path / "a"), "--out", str(tmp_path / "fig.svg")]) == 0
+    assert "velocity" in (tmp_path / "fig.svg").read_text() or (tmp_path / "fig.svg").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fly"], "expected a verb among generate"),
+        (["info", "nowhere"], "no archive: check the address"),
+        (["show", "ARCHIVE", "--system", "99"], "expected a system from 0 to 11, got 99"),
+        (["show", "ARCHIVE", "--pair", "9"], "expected a pair from 0 to 4, got 9"),
+        (["generate", "darcy", "--seed", "-1", "--out", "x"], "expected a seed >= 0, got -1"),
+        (["generate", "darcy", "--pairs", "0", "--out", "x"], "expected at least one pair per system, got 0"),
+        (["generate", "darcy", "--grid", "2", "--out", "x"], "expected a whole number of nodes >= 3, got 2"),
+        (["generate", "darcy", "--phases", "[12,-3]", "--workers", "1", "--out", "x"], "expected two positive phases"),
+        (["generate", "advection", "--speed", "99", "--workers", "1", "--out", "x"], "cell Péclet number < 2"),
+        (["generate", "weather"], "usage: nipde generate PROBLEM"),
+        (["bench", "patience"], "expected one of physics"),
+    ],
+)
+def test_mistakes_are_answered_with_a_sentence(words, said, made, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([str(made) if word == "ARCHIVE" else word for word in words]) == 2
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert "Traceback" not in printed
+
+
+def test_an_option_that_does_not_exist_is_refused(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["generate", "darcy", "--face-mean", "geometric", "--out", "x"])
+    assert stopped.value.code == 2
+    assert "harmonic" in capsys.readouterr().err
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path):
+    command = [sys.executable, "-m", "nipde.cli", "generate", "darcy", "--systems", "300", "--workers", "1", "--out"]
+    quiet = subprocess.run([*command, str(tmp_path / "a")], capture_output=True, text=True, check=True)
+    assert quiet.stderr == ""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([*command, str(tmp_path / "b")], stdout=subprocess.DEVNULL, stderr=theirs,
+                               env={**os.environ, "TERM": "xterm", "COLUMNS": "100"})  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        shown += piece
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"systems" in shown
+    assert b"/300" in shown
+    assert b"/s" in shown
+
+
+def test_bench_writes_a_complete_record(tmp_path):
+    assert main(["bench", "physics", "--quick", "--results", str(tmp_path / "results")]) == 0
+    record = json.loads((tmp_path / "results" / "physics.json").read_text())
+    for key in ("command", "seed", "commit", "machine", "versions", "time", "seconds", "measured"):
+        assert record[key] not in (None, "")
+    assert record["measured"]["darcy_orders_harmonic"][-1] >= 1.98
+    assert record["measured"]["advection_orders"][-1] >= 1.9
