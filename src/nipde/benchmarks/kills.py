@@ -25,14 +25,14 @@ SEED = 5
 
 def measure(*, quick: bool) -> dict[str, Any]:
     """A worker of a real cluster killed in mid-run, and whole runs killed at random moments and started again."""
-    systems, kills = (200, 2) if quick else (1000, 20)
+    systems, kills = (400, 2) if quick else (1000, 20)
     plan = Plan(DarcyRecipe(), systems=systems, seed=SEED)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         undisturbed = generate(plan, folder / "undisturbed", workers=1).digest
         worker = _kill_a_worker(plan, folder)
         rng = np.random.default_rng(SEED)
-        runs = [_kill_the_run(plan, folder / f"killed-{index}", rng) for index in range(kills)]
+        runs = [_kill_the_run(plan, folder / f"killed-{index}", rng, early=index % 4 == 3) for index in range(kills)]
     return {
         "systems": systems,
         "shards": plan.shards,
@@ -41,7 +41,9 @@ def measure(*, quick: bool) -> dict[str, Any]:
         "runs_killed": kills,
         "same_digest": sum(run["digest"] == undisturbed for run in runs),
         "only_missing_recomputed": sum(run["computed_after"] == systems - run["kept"] for run in runs),
-        "runs": [{key: run[key] for key in ("killed_after_seconds", "kept", "computed_after")} for run in runs],
+        "runs": [
+            {key: run[key] for key in ("killed_after_seconds", "early", "kept", "computed_after")} for run in runs
+        ],
     }
 
 
@@ -58,11 +60,16 @@ def _kill_a_worker(plan: Plan, folder: Path) -> dict[str, Any]:
     return {"ready_when_killed": kept, "digest": open_archive(out, verify=True).digest}
 
 
-def _kill_the_run(plan: Plan, out: Path, rng: np.random.Generator) -> dict[str, Any]:
-    """All processes of a local run die at once, at a random moment; then the same command again."""
+def _kill_the_run(plan: Plan, out: Path, rng: np.random.Generator, *, early: bool) -> dict[str, Any]:
+    """All processes of a local run die at once, at a random moment; then the same command again.
+
+    Moments are drawn from the time since the first shard was ready, or for `early` ones since the start.
+    """
     command = [*_generate(plan, out), "--workers", "2"]
-    delay = float(rng.uniform(0.5, 5.0))
+    delay = float(rng.uniform(0.0, 2.0))
     with _process(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        if not early:
+            _wait_until(lambda: _kept(plan, out) > 0)
         time.sleep(delay)
         os.killpg(run.pid, signal.SIGKILL)
         run.wait()
@@ -70,7 +77,7 @@ def _kill_the_run(plan: Plan, out: Path, rng: np.random.Generator) -> dict[str, 
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     computed = int(re.search(r"\((\d+) computed now\)", printed).group(1))  # type: ignore[union-attr]
     finished = {"digest": open_archive(out, verify=True).digest, "computed_after": computed}
-    return {"killed_after_seconds": round(delay, 2), "kept": kept, **finished}
+    return {"killed_after_seconds": round(delay, 2), "early": early, "kept": kept, **finished}
 
 
 def _kept(plan: Plan, out: Path) -> int:

@@ -1,6 +1,7 @@
 """The problems nipde can generate: Darcy flow through two-phase rock, and transport in a stirred medium."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -19,11 +20,16 @@ FACE_MEANS = {"harmonic": Harmonic(), "arithmetic": Arithmetic()}
 
 @dataclass(frozen=True)
 class RandomLoads(Recipe):
-    """Scalar loads from Gaussian fields of unit root mean square."""
+    """Scalar loads on the unit square, from Gaussian fields of unit root mean square."""
 
     load_alpha: float | tuple[float, ...] = option(
         1.0, "smoothness of the loads; a list such as [1,2,4] draws one per load"
     )
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The unit square, clamped on all sides."""
+        return Grid.uniform(self.nodes)
 
     def draw_loads(self, rng: np.random.Generator) -> Float[np.ndarray, "pair component *space"]:
         """One Gaussian field per pair, each of its own smoothness."""
@@ -73,7 +79,7 @@ class DarcyRecipe(RandomLoads):
         permeability = material(field).astype(self.precision)
         law = Darcy(grid, permeability[0].astype(np.float64), FACE_MEANS[self.face_mean])
         pressures, residual = law.checked_solve(loads[:, 0])
-        fraction = grid.integrate(field[0] < 0) / grid.volume
+        fraction = grid.weights[field[0] < 0].sum() / grid.volume
         values = (material.negative, material.positive, fraction)
         return System(
             grid=grid,

@@ -3,7 +3,6 @@
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -28,7 +27,7 @@ class Recipe(ABC):
     problem: ClassVar[str]
     kinds: ClassVar[dict[str, type["Recipe"]]] = {}
 
-    nodes: int = option(21, "nodes per axis of the square grid", flag="grid")
+    nodes: int = option(21, "nodes per axis", flag="grid")
     pairs: int = option(100, "loads and responses per system")
     shared_loads: bool = option(False, "give every system the same loads (the paper does) instead of its own")
     precision: Literal["float32", "float64"] = option("float32", "stored precision; solves are always float64")
@@ -44,10 +43,10 @@ class Recipe(ABC):
         if "problem" in cls.__dict__:
             Recipe.kinds[cls.problem] = cls
 
-    @cached_property
+    @property
+    @abstractmethod
     def grid(self) -> Grid:
         """Where the fields live."""
-        return Grid.uniform(self.nodes)
 
     @property
     @abstractmethod

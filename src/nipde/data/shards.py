@@ -7,7 +7,6 @@ Reading is left to zarr.
 
 import itertools
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 
 import google_crc32c
 import numpy as np
@@ -63,17 +62,15 @@ def write_shard(plan: Plan, shard: int, systems: Iterable[System], storage: Stor
     """Write every array's file of a shard, holding one system at a time; returns the files' digests."""
     growing = {name: layout for name, layout in layout_of(plan).items() if layout.by_system}
     encoders = {name: ShardEncoder(layout) for name, layout in growing.items()}
-    with ExitStack() as files:
-        sinks = {
-            name: files.enter_context(storage.create(chunk_key(name, layout, shard)))
-            for name, layout in growing.items()
-        }
+    keys = [chunk_key(name, layout, shard) for name, layout in growing.items()]
+    with storage.create(keys) as sinks:
         for system in systems:
-            for name, encoder in encoders.items():
-                sinks[name].extend(encoder.add(stored(name, system)))
-        for name, encoder in encoders.items():
-            sinks[name].extend(encoder.finish())
-    return {chunk_key(name, growing[name], shard): sink.digest for name, sink in sinks.items()}
+            for sink, (name, encoder) in zip(sinks, encoders.items(), strict=True):
+                sink.extend(encoder.add(stored(name, system)))
+            del system  # its memory, still in the cache, serves the next one
+        for sink, encoder in zip(sinks, encoders.values(), strict=True):
+            sink.extend(encoder.finish())
+    return {key: sink.digest for key, sink in zip(keys, sinks, strict=True)}
 
 
 def encode(layout: ArrayLayout, entries: np.ndarray) -> bytes:

@@ -8,7 +8,8 @@ import hashlib
 import os
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, Self
 
@@ -61,32 +62,23 @@ class Storage:
 
     def write(self, key: str, data: bytes) -> None:
         """Put a file in place whole."""
-        with self.create(key) as sink:
+        with self.create([key]) as (sink,):
             sink.extend([data])
 
     @contextmanager
-    def create(self, key: str) -> Iterator["Sink"]:
-        """A file to fill piece by piece: after a crash it is there complete, or as it was before."""
+    def create(self, keys: list[str]) -> Iterator[list["Sink"]]:
+        """Files to fill piece by piece: after a crash each is there complete, or as it was before."""
         filesystem, root = self._connect()
-        path = f"{root}/{key}"
-        if not isinstance(filesystem, LocalFileSystem):
-            with filesystem.open(path, "wb", autocommit=False) as file:
-                yield Sink(file)
+        paths = [f"{root}/{key}" for key in keys]
+        local = isinstance(filesystem, LocalFileSystem)
+        with ExitStack() as opened:
+            if local:
+                yield from _local_files(paths, opened)
+                return
+            files = [opened.enter_context(filesystem.open(path, "wb", autocommit=False)) for path in paths]
+            yield [Sink(file) for file in files]
+        for file in files:
             file.commit()  # the object appears now, whole; without a commit it never does
-            return
-        folder = os.path.dirname(path)
-        os.makedirs(folder, exist_ok=True)
-        beside = os.path.join(folder, f".{uuid.uuid4().hex}{PARTIAL}")
-        try:
-            with open(beside, "wb") as file:
-                yield Sink(file)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            os.unlink(beside)
-            raise
-        os.replace(beside, path)
-        _sync_folder(folder)
 
     def listing(self) -> list[str]:
         """Every file below this place."""
@@ -137,6 +129,27 @@ class Sink:
     def digest(self) -> str:
         """SHA-256 of everything so far."""
         return self._hash.hexdigest()
+
+
+def _local_files(paths: list[str], opened: ExitStack) -> Iterator[list[Sink]]:
+    """Written beside their places, synced, and renamed into them."""
+    folders = [os.path.dirname(path) for path in paths]
+    for folder in folders:
+        os.makedirs(folder, exist_ok=True)
+    beside = [os.path.join(folder, f".{uuid.uuid4().hex}{PARTIAL}") for folder in folders]
+    try:
+        files = [opened.enter_context(open(path, "wb", buffering=0)) for path in beside]  # noqa: SIM115
+        yield [Sink(file) for file in files]
+        with ThreadPoolExecutor(len(files)) as together:  # the disk is asked for all of them at once
+            list(together.map(os.fsync, [file.fileno() for file in files]))
+            for source, path in zip(beside, paths, strict=True):
+                os.replace(source, path)
+            list(together.map(_sync_folder, set(folders)))
+    except BaseException:
+        for path in beside:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        raise
 
 
 def _sync_folder(folder: str) -> None:

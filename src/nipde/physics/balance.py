@@ -7,7 +7,6 @@ u(x) = ∫ G(x, y) f(y) dy in the grid's quadrature.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
@@ -42,7 +41,7 @@ class BalanceLaw(ABC):
 
     @cached_property
     def factor(self) -> SuperLU:
-        """Sparse LU factors of A; a symmetric ordering without pivoting where A allows it."""
+        """Sparse LU factors of A; without pivoting, in the unknowns' own order, where A allows it."""
         if not any(axis.boundary.clamped for axis in self.grid.axes):
             raise PhysicsError(
                 expected="a Dirichlet axis", got="none: the response is fixed only up to a constant",
@@ -50,7 +49,7 @@ class BalanceLaw(ABC):
             )  # fmt: skip
         if self.symmetric:
             options = {"SymmetricMode": True}
-            return splu(self.matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+            return splu(self.matrix, permc_spec="NATURAL", diag_pivot_thresh=0.0, options=options)
         return splu(self.matrix)
 
     def solve(self, loads: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "*batch_space"]:
@@ -93,16 +92,15 @@ class BalanceLaw(ABC):
         """Responses and residuals, in blocks of pairs that stay in the processor's cache."""
         self.grid.check(loads)
         flat = loads.reshape(-1, *self.grid.shape)
-        responses, residual = np.zeros_like(flat), np.empty(len(flat))
-        inside: Any = (..., *self.grid.inner)
-        step = max(8, BLOCK_BYTES // (8 * len(faces_of(self.grid).unknown)))
+        responses, residual = np.zeros((len(flat), self.grid.size), flat.dtype), np.empty(len(flat))
+        unknown = faces_of(self.grid).unknown
+        step = max(8, BLOCK_BYTES // (8 * len(unknown)))
         for first in range(0, len(flat), step):
             block = slice(first, first + step)
             right = self._cell_loads(flat[block])
             free = self.factor.solve(right.T).T
             residual[block] = self._residual(right, free)
-            target = responses[block][inside]
-            target[...] = free.reshape(target.shape)
+            responses[block, unknown] = free
         return responses.reshape(loads.shape), residual
 
     def _cell_loads(self, loads: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "pair unknown"]:
@@ -110,8 +108,7 @@ class BalanceLaw(ABC):
 
     def _free(self, field: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "pair unknown"]:
         self.grid.check(field)
-        inside: Any = (..., *self.grid.inner)
-        return field[inside].reshape(-1, len(faces_of(self.grid).unknown))
+        return field.reshape(-1, self.grid.size).take(faces_of(self.grid).unknown, axis=1)
 
     def _residual(
         self, right: Float[np.ndarray, "pair unknown"], free: Float[np.ndarray, "pair unknown"]

@@ -5,12 +5,14 @@ through a face enters the next, so every operator assembled here conserves exact
 """
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Float, Int
+from scipy.sparse.linalg import splu
 
 from nipde.grid import Grid
 
@@ -70,8 +72,13 @@ class Faces:
         self.distance: Float[np.ndarray, " face"] = np.concatenate(distance)
         self.axis: Int[np.ndarray, " face"] = np.concatenate(axis_of)
         self.unknown: Int[np.ndarray, " unknown"] = np.flatnonzero(grid.unknown)
-        self.volume: Float[np.ndarray, " unknown"] = grid.weights.reshape(-1)[self.unknown]
         self._build_pattern()
+        # Number the unknowns so that factors stay sparse, once for all systems on this grid.
+        some = self.assemble(conductance=np.ones(len(self.first))) + sparse.eye_array(len(self.unknown))
+        order = splu(some.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).perm_c
+        self.unknown = self.unknown[np.argsort(order)]
+        self._build_pattern()
+        self.volume: Float[np.ndarray, " unknown"] = grid.weights.reshape(-1)[self.unknown]
 
     def mean(self, field: Float[np.ndarray, "*space"], mean: FaceMean) -> Float[np.ndarray, " face"]:
         """A nodal coefficient on every face."""
@@ -95,8 +102,9 @@ class Faces:
         else:
             half = transport / 2
             entries = np.concatenate([conductance + half, -conductance + half, -conductance - half, conductance - half])
-        size = len(self.unknown)
-        return sparse.csc_array((self._gather @ entries, self._rows, self._starts), shape=(size, size))
+        matrix = copy(self._pattern)  # shares the indices, which never change
+        matrix.data = self._gather @ entries
+        return matrix
 
     def _build_pattern(self) -> None:
         """Column-compressed sparsity, and the matrix that sums face entries into it: assembling is one product."""
@@ -108,8 +116,9 @@ class Faces:
         entries = np.flatnonzero((rows >= 0) & (columns >= 0))
         size = len(self.unknown)
         keys, slots = np.unique(columns[entries] * size + rows[entries], return_inverse=True)
-        self._rows = (keys % size).astype(np.int32)
-        self._starts = np.searchsorted(keys // size, np.arange(size + 1)).astype(np.int32)
+        rows = (keys % size).astype(np.int32)
+        starts = np.searchsorted(keys // size, np.arange(size + 1)).astype(np.int32)
+        self._pattern = sparse.csc_array((np.zeros(len(keys)), rows, starts), shape=(size, size))
         ones = np.ones(len(entries))
         self._gather = sparse.csr_array((ones, (slots, entries)), shape=(len(keys), 4 * len(self.first)))
 
