@@ -4,7 +4,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -36,8 +36,8 @@ def measure(*, quick: bool) -> dict[str, Any]:
     return {
         "pairs": 100,
         "cost": [_cost(nodes, max(4, int(systems * few)), repeats) for nodes, systems, repeats in sizes],
-        "breakdown_21": _breakdown(100 if not quick else 10),
-        "two_workers": [_two_workers(nodes, max(8, int(systems * few))) for nodes, systems in ((21, 4000), (121, 60))],
+        "breakdown_21": _breakdown(200 if not quick else 10),
+        "two_workers": [_two_workers(nodes, max(8, int(systems * few))) for nodes, systems in ((21, 3000), (121, 60))],
         "memory": [_memory(max(20, int(systems * few))) for systems in (200, 2000)],
         "sets": [_set(nodes, max(4, int(systems * few)), shared) for nodes, systems, shared in sets],
     }
@@ -79,12 +79,12 @@ def _five_points(b: np.ndarray) -> sparse.csc_array:
 
 
 def _cost(nodes: int, systems: int, repeats: int) -> dict[str, Any]:
-    """One worker against the bare calls, interleaved."""
+    """One worker against the bare calls, interleaved, each in a fresh process of its own."""
     plan = Plan(DarcyRecipe(nodes=nodes), systems=systems, seed=SEED)
-    ours, bare = [], []
+    bare, ours = [], []
     for _ in range(repeats):
-        bare.append(bare_seconds(plan))
-        ours.append(_seconds(plan, workers=1))
+        bare.append(_in_fresh_process(bare_seconds, plan))
+        ours.append(_in_fresh_process(_alone_seconds, plan))
     ratios = [one / other for one, other in zip(ours, bare, strict=True)]
     return {
         "grid": nodes, "systems": systems, "repeats": repeats, "bare_seconds": statistics.median(bare),
@@ -93,31 +93,26 @@ def _cost(nodes: int, systems: int, repeats: int) -> dict[str, Any]:
 
 
 def _breakdown(systems: int) -> dict[str, float]:
-    """Milliseconds per system at 21²: bare numerics, the rest of building it, writing it; and two alternatives."""
+    """Milliseconds per system at 21²: bare numerics, building a system, writing it; and two alternatives."""
     plan = Plan(DarcyRecipe(), systems=systems, seed=SEED, shard_systems=systems)
-    keep_freed_memory()
-    bare = bare_seconds(plan)
-    start = time.perf_counter()
     built = [plan.recipe.build(plan.system_seed(index)) for index in range(systems)]
-    build = time.perf_counter() - start
-    with _folder() as folder:
-        start = time.perf_counter()
-        write_shard(plan, 0, built, Storage(str(folder)))
-        write = time.perf_counter() - start
-        start = time.perf_counter()
-        _write_with_zarr(plan, built, folder / "zarr")
-        write_with_zarr = time.perf_counter() - start
-    with get_context("spawn").Pool(1, maxtasksperchild=1) as fresh:
-        builds = {keep: fresh.apply(_build_seconds, (plan, keep)) for keep in (False, True)}
-    milliseconds = 1e3 / systems
-    return {
-        "bare": bare * milliseconds,
-        "assembly_residual_checks": (build - bare) * milliseconds,
-        "checksum_digest_write": write * milliseconds,
-        "write_by_zarr_without_digest": write_with_zarr * milliseconds,
-        "build_returning_freed_memory": builds[False] * milliseconds,
-        "build_keeping_freed_memory": builds[True] * milliseconds,
-    }
+    rounds: dict[str, list[float]] = {}
+    for _ in range(5):
+        parts = {
+            "bare": _in_fresh_process(bare_seconds, plan),
+            "build": _in_fresh_process(_build_keeping_memory, plan),
+            "build_returning_freed_memory": _in_fresh_process(_build_seconds, plan),
+        }
+        with _folder() as folder:
+            start = time.perf_counter()
+            write_shard(plan, 0, built, Storage(str(folder)))
+            parts["write"] = time.perf_counter() - start
+            start = time.perf_counter()
+            _write_with_zarr(plan, built, folder / "zarr")
+            parts["write_by_zarr_without_digest"] = time.perf_counter() - start
+        for name, seconds in parts.items():
+            rounds.setdefault(name, []).append(seconds * 1e3 / systems)
+    return {name: statistics.median(times) for name, times in rounds.items()}
 
 
 def _write_with_zarr(plan: Plan, systems: list[System], folder: Path) -> None:
@@ -129,10 +124,13 @@ def _write_with_zarr(plan: Plan, systems: list[System], folder: Path) -> None:
         group[name][:] = np.stack([stored(name, system) for system in systems])  # type: ignore[index]
 
 
-def _build_seconds(plan: Plan, keep: bool) -> float:
-    """Time to build a plan's systems in a fresh process, keeping freed memory or not."""
-    if keep:
-        keep_freed_memory()
+def _build_keeping_memory(plan: Plan) -> float:
+    keep_freed_memory()
+    return _build_seconds(plan)
+
+
+def _build_seconds(plan: Plan) -> float:
+    """Time to build a plan's systems, one after the other."""
     plan.recipe.build(0)
     start = time.perf_counter()
     for index in range(plan.systems):
@@ -144,16 +142,16 @@ def _two_workers(nodes: int, systems: int) -> dict[str, Any]:
     """Clusters of one and two worker processes, interleaved; without and with the time to start them."""
     plan = Plan(DarcyRecipe(nodes=nodes), systems=systems, seed=SEED)
     running: dict[int, list[float]] = {1: [], 2: []}
-    for _ in range(3):
+    for _ in range(5):
         for workers, times in running.items():
             with _cluster(workers) as address:
                 times.append(_seconds(plan, scheduler=address))
-    whole = {workers: _seconds(plan, workers=workers) for workers in (1, 2)}
-    one, two = (statistics.median(running[workers]) for workers in (1, 2))
+    speedups = [one / two for one, two in zip(running[1], running[2], strict=True)]
     return {
-        "grid": nodes, "systems": systems, "one_worker_seconds": one, "two_workers_seconds": two, "speedup": one / two,
-        "speedups": [first / second for first, second in zip(running[1], running[2], strict=True)],
-        "speedup_with_start_against_one_process": whole[1] / whole[2],
+        "grid": nodes, "systems": systems, "one_worker_seconds": statistics.median(running[1]),
+        "two_workers_seconds": statistics.median(running[2]), "speedup": statistics.median(speedups),
+        "speedups": speedups,
+        "speedup_with_start_against_one_process": _seconds(plan, workers=1) / _seconds(plan, workers=2),
     }  # fmt: skip
 
 
@@ -186,11 +184,21 @@ def _set(nodes: int, systems: int, shared: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _seconds(plan: Plan, **how: Any) -> float:
+def _seconds(plan: Plan, *, workers: int | None = None, scheduler: str | None = None) -> float:
     with _folder() as folder:
         start = time.perf_counter()
-        generate(plan, folder / "archive", **how)
+        generate(plan, folder / "archive", workers=workers, scheduler=scheduler)
         return time.perf_counter() - start
+
+
+def _alone_seconds(plan: Plan) -> float:
+    return _seconds(plan, workers=1)
+
+
+def _in_fresh_process(measurement: Callable[[Plan], float], plan: Plan) -> float:
+    """Allocators and caches remember what ran before: every measurement starts from nothing."""
+    with get_context("spawn").Pool(1) as fresh:
+        return fresh.apply(measurement, (plan,))
 
 
 @contextmanager

@@ -120,14 +120,12 @@ def _generation(found: dict[str, Any]) -> str:
     ]  # fmt: skip
     parts, memory = found["breakdown_21"], found["memory"]
     peaks = " and ".join(f"{max(row['peak_mib']):.0f} MiB after {row['systems']} systems" for row in memory)
-    checks = f"{parts['assembly_residual_checks']:.2f}"
     return "\n".join([
         _table(("grid", "systems", "bare NumPy/SciPy, s", "one worker, s", "ratio"), cost),
-        f"Per system at 21², ms: bare {parts['bare']:.2f}, assembly and checks {checks}, "
-        f"checksums, digests and writing {parts['checksum_digest_write']:.2f} "
-        f"(zarr's own writer, without digests: {parts['write_by_zarr_without_digest']:.2f}). Building a system takes "
-        f"{parts['build_keeping_freed_memory']:.2f} ms when freed memory is kept, "
-        f"{parts['build_returning_freed_memory']:.2f} ms when it is handed back.\n",
+        f"Per system at 21², ms: bare {parts['bare']:.2f}; building it, with assembly, residual and checks, "
+        f"{parts['build']:.2f} ({parts['build_returning_freed_memory']:.2f} if freed memory were handed back each "
+        f"time); checksums, digests and writing {parts['write']:.2f} (zarr's own writer, without digests: "
+        f"{parts['write_by_zarr_without_digest']:.2f}).\n",
         _table(("grid", "systems", "one dask worker, s", "two, s", "speed-up",
                 "two with start-up, over one process"), pair),
         f"Peak memory of a worker at 21²: {peaks}.\n",
