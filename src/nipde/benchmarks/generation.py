@@ -16,7 +16,7 @@ import zarr
 from scipy.sparse.linalg import splu
 
 from nipde.data.allocator import keep_freed_memory
-from nipde.data.generate import generate
+from nipde.data.generate import generate, local_cluster
 from nipde.data.layout import metadata_files, stored
 from nipde.data.plan import Plan
 from nipde.data.problems import DarcyRecipe
@@ -31,13 +31,13 @@ SEED = 0
 def measure(*, quick: bool) -> dict[str, Any]:
     """Cost against bare calls, two workers against one, memory against size, and the sets of the paper."""
     few = 0.02 if quick else 1.0
-    sizes = [(21, 2000, 5), (41, 200, 5), (121, 30, 5)]
+    sizes = [(21, 2000, 3), (41, 200, 5), (121, 20, 5)]
     sets = [(21, 100, True), (41, 100, True), (121, 100, True), (21, 2000, False)]
     return {
         "pairs": 100,
         "cost": [_cost(nodes, max(4, int(systems * few)), repeats) for nodes, systems, repeats in sizes],
         "breakdown_21": _breakdown(200 if not quick else 10),
-        "two_workers": [_two_workers(nodes, max(8, int(systems * few))) for nodes, systems in ((21, 3000), (121, 60))],
+        "two_workers": [_two_workers(nodes, max(8, int(systems * few))) for nodes, systems in ((21, 2000), (121, 40))],
         "memory": [_memory(max(20, int(systems * few))) for systems in (200, 2000)],
         "sets": [_set(nodes, max(4, int(systems * few)), shared) for nodes, systems, shared in sets],
     }
@@ -142,9 +142,9 @@ def _two_workers(nodes: int, systems: int) -> dict[str, Any]:
     """Clusters of one and two worker processes, interleaved; without and with the time to start them."""
     plan = Plan(DarcyRecipe(nodes=nodes), systems=systems, seed=SEED)
     running: dict[int, list[float]] = {1: [], 2: []}
-    for _ in range(5):
+    for _ in range(3):
         for workers, times in running.items():
-            with _cluster(workers) as address:
+            with local_cluster(workers) as address:
                 times.append(_seconds(plan, scheduler=address))
     speedups = [one / two for one, two in zip(running[1], running[2], strict=True)]
     return {
@@ -159,7 +159,7 @@ def _memory(systems: int) -> dict[str, Any]:
     """Peak resident memory of each of two fresh workers after generating so many systems at 21²."""
     from distributed import Client
 
-    with _cluster(2) as address, Client(address) as client:
+    with local_cluster(2) as address, Client(address) as client:
         before = client.run(_peak_mib)
         _seconds(Plan(DarcyRecipe(), systems=systems, seed=SEED), scheduler=address)
         after = client.run(_peak_mib)
@@ -208,14 +208,6 @@ def _folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder)
-
-
-@contextmanager
-def _cluster(workers: int) -> Iterator[str]:
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
-        yield cluster.scheduler_address
 
 
 def _peak_mib() -> float:

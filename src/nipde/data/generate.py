@@ -8,7 +8,7 @@ records. Seeds belong to systems, never to workers.
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from nipde.data.allocator import keep_freed_memory
@@ -46,8 +46,8 @@ def generate(
     for key in sorted(fixed, key=lambda key: key != "zarr.json"):  # the root first: it says whose place this is
         storage.write(key, fixed[key])
     records = {}
-    with _executor(workers, scheduler) as run:
-        for record, computed in run(plan, storage):
+    with closing(_run(plan, storage, workers, scheduler)) as finished:
+        for record, computed in finished:
             records[record.shard] = record
             ready = len(plan.systems_of(record.shard))
             progress(ready, ready if computed else 0)
@@ -147,37 +147,48 @@ def _is_finished(storage: Storage, plan: Plan) -> bool:
 
 
 @contextmanager
-def _executor(workers: int | None, scheduler: str | None) -> Iterator[Any]:
-    """A function (plan, storage) -> finished records, in the order they finish."""
-    count = workers or len(os.sched_getaffinity(0))
-    if count == 1 and scheduler is None:
-        yield lambda plan, storage: (make_shard(plan, storage, shard) for shard in range(plan.shards))
-        return
+def local_cluster(workers: int) -> Iterator[str]:
+    """So many worker processes on this machine, and the address of their scheduler."""
     try:
-        from distributed import Client, LocalCluster, as_completed
+        import dask
+        from distributed import LocalCluster
     except ImportError as error:
         raise MissingExtraError(
             "dask.distributed is not installed", remedy="pip install 'nipde[data]', or use workers=1"
         ) from error
+    with (
+        # Its sampling profiler can deadlock with a thread that is just ending (CPython issue 106883, Python 3.11).
+        dask.config.set({"distributed.worker.profile.enabled": False}),
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+    ):
+        yield cluster.scheduler_address
 
-    def run(plan: Plan, storage: Storage) -> Iterator[tuple[ShardRecord, bool]]:
+
+def _run(
+    plan: Plan, storage: Storage, workers: int | None, scheduler: str | None
+) -> Iterator[tuple[ShardRecord, bool]]:
+    """Finished records, in the order they finish."""
+    count = workers or len(os.sched_getaffinity(0))
+    if scheduler is not None:
+        yield from _run_on_cluster(plan, storage, scheduler)
+    elif count == 1:
+        yield from (make_shard(plan, storage, shard) for shard in range(plan.shards))
+    else:
+        with local_cluster(count) as address:
+            yield from _run_on_cluster(plan, storage, address)
+
+
+def _run_on_cluster(plan: Plan, storage: Storage, scheduler: str) -> Iterator[tuple[ShardRecord, bool]]:
+    from distributed import Client, as_completed
+
+    try:
+        client = Client(scheduler)
+    except (OSError, ValueError) as error:
+        raise ArchiveError(
+            expected=f"a dask scheduler at {scheduler}", got=error, remedy="start one with: dask scheduler"
+        ) from error
+    with client:
         futures = client.map(lambda shard: make_shard(plan, storage, shard), range(plan.shards), pure=False)
         for future in as_completed(futures):
             yield future.result()
             future.release()
-
-    if scheduler is not None:
-        try:
-            client = Client(scheduler)
-        except (OSError, ValueError) as error:
-            raise ArchiveError(
-                expected=f"a dask scheduler at {scheduler}", got=error, remedy="start one with: dask scheduler"
-            ) from error
-        with client:
-            yield run
-    else:
-        with (
-            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
-            Client(cluster) as client,
-        ):
-            yield run

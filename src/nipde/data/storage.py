@@ -8,7 +8,6 @@ import hashlib
 import os
 import uuid
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, Self
@@ -140,11 +139,12 @@ def _local_files(paths: list[str], opened: ExitStack) -> Iterator[list[Sink]]:
     try:
         files = [opened.enter_context(open(path, "wb", buffering=0)) for path in beside]  # noqa: SIM115
         yield [Sink(file) for file in files]
-        with ThreadPoolExecutor(len(files)) as together:  # the disk is asked for all of them at once
-            list(together.map(os.fsync, [file.fileno() for file in files]))
-            for source, path in zip(beside, paths, strict=True):
-                os.replace(source, path)
-            list(together.map(_sync_folder, set(folders)))
+        for file in files:
+            os.fsync(file.fileno())
+        for source, path in zip(beside, paths, strict=True):
+            os.replace(source, path)
+        for folder in dict.fromkeys(folders):
+            _sync_folder(folder)
     except BaseException:
         for path in beside:
             with suppress(FileNotFoundError):
