@@ -7,7 +7,7 @@ records. Seeds belong to systems, never to workers.
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -22,6 +22,8 @@ from nipde.errors import ArchiveError, IntegrityError, MissingExtraError
 
 #: Called with (systems that became ready, of which computed just now) after every shard.
 Progress = Callable[[int, int], None]
+#: Finished shards as they come, True with those that were computed just now.
+Records = Generator[tuple[ShardRecord, bool], None, None]
 
 
 def generate(
@@ -178,7 +180,7 @@ def _run(
             yield from _run_on_cluster(plan, storage, address)
 
 
-def _run_on_cluster(plan: Plan, storage: Storage, scheduler: str) -> Iterator[tuple[ShardRecord, bool]]:
+def _run_on_cluster(plan: Plan, storage: Storage, scheduler: str) -> Records:
     from distributed import Client, as_completed
 
     try:
