@@ -166,9 +166,7 @@ def local_cluster(workers: int) -> Iterator[str]:
         yield cluster.scheduler_address
 
 
-def _run(
-    plan: Plan, storage: Storage, workers: int | None, scheduler: str | None
-) -> Iterator[tuple[ShardRecord, bool]]:
+def _run(plan: Plan, storage: Storage, workers: int | None, scheduler: str | None) -> Records:
     """Finished records, in the order they finish."""
     count = workers or len(os.sched_getaffinity(0))
     if scheduler is not None:
