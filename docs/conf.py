@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+
 from nipde import __version__
 
 project = "nipde"
@@ -9,7 +12,7 @@ author = "The nipde authors"
 copyright = author
 version = release = __version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "myst_parser", "sphinx_gallery.gen_gallery"]
+extensions = ["sphinx.ext.autodoc", "myst_parser", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["_build", "gallery/GALLERY_HEADER.rst"]
 html_theme = "furo"
 html_title = f"nipde {__version__}"
@@ -36,8 +39,22 @@ sphinx_gallery_conf = {
 }
 
 
+html_math_renderer = "mathml"  # browsers draw MathML by themselves: no script, no network
+
+
 def setup(app: Any) -> None:
+    app.add_html_math_renderer("mathml", (_inline_math, None), (_display_math, None))
     app.connect("autodoc-process-docstring", _keep_bars)
+
+
+def _inline_math(writer: Any, node: Any) -> None:
+    writer.body.append(convert(node.astext(), display="inline"))
+    raise SkipNode
+
+
+def _display_math(writer: Any, node: Any) -> None:
+    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise SkipNode
 
 
 def _keep_bars(app: Any, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:

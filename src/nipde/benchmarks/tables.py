@@ -123,8 +123,8 @@ def _generation(found: dict[str, Any]) -> str:
     return "\n".join([
         _table(("grid", "systems", "bare NumPy/SciPy, s", "one worker, s", "ratio"), cost),
         f"Per system at 21², ms: bare {parts['bare']:.2f}; building it, with assembly, residual and checks, "
-        f"{parts['build']:.2f} ({parts['build_returning_freed_memory']:.2f} if freed memory were handed back each "
-        f"time); checksums, digests and writing {parts['write']:.2f} (zarr's own writer, without digests: "
+        f"{parts['build']:.2f} ({parts['build_returning_freed_memory']:.2f} if freed memory were handed back as dask "
+        f"tells its workers to); checksums, digests and writing {parts['write']:.2f} (zarr's writer, without digests: "
         f"{parts['write_by_zarr_without_digest']:.2f}).\n",
         _table(("grid", "systems", "one dask worker, s", "two, s", "speed-up",
                 "two with start-up, over one process"), pair),

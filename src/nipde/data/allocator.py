@@ -1,8 +1,8 @@
 """Keep freed memory for the next system instead of handing it back page by page.
 
 Building a system allocates and frees a few megabytes of arrays, the same every time. By default the C library
-returns them to the kernel, which clears every page again on the next use; dask's workers are even told to do so
-eagerly. Measured here, that is a third of the time of a small solve (docs/design.md).
+returns some of them to the kernel, which clears every page again on the next use; dask's workers are told to do so
+eagerly, and spend a large part of a small solve on it (docs/design.md has the figures).
 """
 
 import ctypes
