@@ -12,7 +12,7 @@ from nipde.data.archive import open as open_archive
 from nipde.data.generate import generate
 from nipde.data.layout import layout_of, stored
 from nipde.data.plan import Plan
-from nipde.data.problems import AdvectionRecipe, DarcyRecipe
+from nipde.data.problems import AdvectionRecipe, DarcyRecipe, recipe_from_dict
 from nipde.data.shards import encode
 from nipde.errors import ArchiveError, IntegrityError
 
@@ -75,7 +75,7 @@ def test_two_component_hidden_fields_fit_the_same_schema(tmp_path):
 
 def test_provenance_is_enough_to_make_a_system_again(archive):
     record = json.loads(json.dumps(archive.provenance(6)))
-    again = archive.plan.recipe.from_dict(record["recipe"]).build(record["seed"], shared_seed=record["shared_seed"])
+    again = recipe_from_dict(record["recipe"]).build(record["seed"], shared_seed=record["shared_seed"])
     np.testing.assert_array_equal(again.responses, archive[6].responses)
     assert record["residual"] <= 1e-10
     assert {"nipde", "numpy", "scipy", "zarr", "python"} <= record["versions"].keys()

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from nipde.data.problems import AdvectionRecipe, DarcyRecipe
-from nipde.data.recipe import Recipe
+from nipde.data.problems import AdvectionRecipe, DarcyRecipe, recipe_from_dict
 from nipde.errors import ArchiveError
 from nipde.physics.darcy import Darcy
 
@@ -77,6 +76,6 @@ def test_a_list_of_smoothnesses_mixes_them():
 
 def test_recipes_survive_json():
     recipe = DarcyRecipe(load_alpha=(1.0, 2.0, 4.0), phases=(5.0, 1.0))
-    assert Recipe.from_dict(recipe.to_dict()) == recipe
+    assert recipe_from_dict(recipe.to_dict()) == recipe
     with pytest.raises(ArchiveError, match="a problem among"):
-        Recipe.from_dict({"problem": "telepathy"})
+        recipe_from_dict({"problem": "telepathy"})

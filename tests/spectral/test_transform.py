@@ -44,7 +44,7 @@ def normal(shape, *, seed=0):
 
 
 def clamped_to_zero(field, grid):
-    return field * torch.as_tensor(grid.unknown)
+    return field * torch.tensor(grid.unknown)
 
 
 def matrix_of(chosen):

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from nipde.data.problems import recipe_from_dict
 from nipde.data.recipe import Recipe
 from nipde.data.split import Split, split_ranges
 from nipde.errors import ArchiveError
@@ -85,5 +86,5 @@ class Plan:
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
         """Rebuild from JSON form."""
-        recipe = Recipe.from_dict(record["recipe"])
+        recipe = recipe_from_dict(record["recipe"])
         return cls(recipe, record["systems"], record["seed"], tuple(record["split"]), record["shard_systems"])

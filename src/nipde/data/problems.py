@@ -1,14 +1,15 @@
 """The problems nipde can generate: Darcy flow through two-phase rock, and transport in a stirred medium."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from nipde.data.recipe import Recipe, option
 from nipde.data.system import Quantities, Quantity, System
+from nipde.errors import ArchiveError
 from nipde.grid import Grid
 from nipde.physics.advection import AdvectionDiffusion
 from nipde.physics.darcy import Darcy
@@ -148,3 +149,18 @@ class AdvectionRecipe(RandomLoads):
 
         fine = Grid.uniform(4 * law.waves + 1)
         return swirl(self.grid) / np.max(np.linalg.norm(swirl(fine), axis=0))
+
+
+def recipe_from_dict(record: dict[str, Any]) -> Recipe:
+    """Rebuild any recipe from its JSON form."""
+    values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in record.items()}
+    problem = values.pop("problem")
+    if problem not in Recipe.kinds:
+        raise ArchiveError(
+            expected=f"a problem among {sorted(Recipe.kinds)}", got=repr(problem), remedy="use a newer nipde"
+        )
+    recipe = Recipe.kinds[problem]
+    unknown = values.keys() - {field.name for field in fields(recipe)}
+    if unknown:
+        raise ArchiveError(expected=f"options of {recipe.__name__}", got=sorted(unknown), remedy="use a newer nipde")
+    return recipe(**values)

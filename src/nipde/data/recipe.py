@@ -90,22 +90,3 @@ class Recipe(ABC):
             key: list(value) if isinstance(value, tuple) else value for key, value in dataclasses.asdict(self).items()
         }
         return {"problem": self.problem, **values}
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> "Recipe":
-        """Rebuild any recipe from its JSON form."""
-        from nipde.data import problems  # noqa: F401  (fills Recipe.kinds)
-
-        values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in record.items()}
-        problem = values.pop("problem")
-        if problem not in Recipe.kinds:
-            raise ArchiveError(
-                expected=f"a problem among {sorted(Recipe.kinds)}", got=repr(problem), remedy="use a newer nipde"
-            )
-        recipe = Recipe.kinds[problem]
-        unknown = values.keys() - {field.name for field in dataclasses.fields(recipe)}
-        if unknown:
-            raise ArchiveError(
-                expected=f"options of {recipe.__name__}", got=sorted(unknown), remedy="use a newer nipde"
-            )
-        return recipe(**values)
