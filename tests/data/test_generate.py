@@ -115,6 +115,26 @@ def test_a_scheduler_that_is_not_there_is_said_to_be_missing(plan, tmp_path):
         generate(plan, tmp_path / "run", scheduler="tcp://127.0.0.1:9")
 
 
+def test_a_full_disk_is_an_error_and_leaves_nothing_half_written(plan, made, tmp_path):
+    # RLIMIT_FSIZE at sizes below the largest file: the write fails in the middle of some file or other
+    code = """
+import resource, signal, sys
+from nipde.data.generate import generate
+from nipde.data.archive import open as open_archive
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+plan = open_archive(sys.argv[1]).plan
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+generate(plan, sys.argv[2], workers=1)
+"""
+    for limit in (3000, 7000, 11000):
+        command = [sys.executable, "-c", code, str(made), str(tmp_path / "run"), str(limit)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert "File too large" in done.stderr
+        assert not list((tmp_path / "run").rglob("*.partial"))
+        assert not list((tmp_path / "run").glob("progress/*.json"))
+    assert generate(plan, tmp_path / "run", workers=1).digest == open_archive(made).digest
+
+
 def test_records_count_only_with_their_files(plan, tmp_path):
     generate(plan, tmp_path / "run", workers=1)
     from nipde.data.storage import Storage

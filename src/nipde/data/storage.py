@@ -137,9 +137,10 @@ def _local_files(paths: list[str], opened: ExitStack) -> Iterator[list[Sink]]:
         os.makedirs(folder, exist_ok=True)
     beside = [os.path.join(folder, f".{uuid.uuid4().hex}{PARTIAL}") for folder in folders]
     try:
-        files = [opened.enter_context(open(path, "wb", buffering=0)) for path in beside]  # noqa: SIM115
+        files = [opened.enter_context(open(path, "wb")) for path in beside]  # noqa: SIM115
         yield [Sink(file) for file in files]
         for file in files:
+            file.flush()
             os.fsync(file.fileno())
         for source, path in zip(beside, paths, strict=True):
             os.replace(source, path)
