@@ -25,6 +25,14 @@ class ShapeError(NipdeError, ValueError):
     """An array does not have the axes its place asks for."""
 
 
+class PairsError(NipdeError, ValueError):
+    """Pairs are not what an estimator can work with."""
+
+
+class KernelError(NipdeError, ValueError):
+    """Two kernels, or a kernel and a load, do not fit each other."""
+
+
 class PhysicsError(NipdeError, ValueError):
     """A law is posed so that it has no trustworthy solution."""
 

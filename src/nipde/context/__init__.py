@@ -1,0 +1,1 @@
+"""What an estimator sees: pairs of loads and responses, and their units."""

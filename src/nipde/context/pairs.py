@@ -1,0 +1,185 @@
+"""Pairs (f_i, u_i), i = 1 … d: loads that were applied to one system and the responses that were measured.
+
+Fields are `(*batch, pair, component, *space)`; a batch holds several systems, each with its own d pairs.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from nipde.errors import PairsError, ShapeError
+from nipde.grid import Grid
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Loads and responses in physical units; `mask` is true where a response was measured, `noise` its error.
+
+    `noise` is the standard deviation of the responses' error in the unit of the response: 0 means exact, None unknown.
+    """
+
+    grid: Grid
+    loads: Float[Tensor, "*batch_pair_component_space"]
+    responses: Float[Tensor, "*batch_pair_component_space"]
+    mask: Bool[Tensor, "*batch_pair_component_space"] | None = None
+    noise: Float[Tensor, "*batch"] | float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("loads", "responses"):
+            _check_field(name, getattr(self, name), self.grid)
+        leading = [field.shape[: self._component] for field in (self.loads, self.responses)]
+        if leading[0] != leading[1]:
+            raise ShapeError(
+                "loads and responses do not pair up",
+                expected=f"equal axes before the component, as in loads {tuple(leading[0])}",
+                got=f"responses {tuple(leading[1])}",
+                remedy="give one response per load, in the same order",
+            )
+        if self.loads.dtype != self.responses.dtype or self.loads.device != self.responses.device:
+            kinds = [f"{field.dtype} on {field.device}" for field in (self.loads, self.responses)]
+            raise PairsError(expected=f"responses like the loads, {kinds[0]}", got=kinds[1], remedy="use .to(loads)")
+        if self.noise is not None and not bool((torch.as_tensor(self.noise) >= 0).all()):
+            raise PairsError(expected="a noise level >= 0", got=self.noise, remedy="give a standard deviation, or None")
+        if self.mask is not None:
+            self._check_mask(self.mask)
+
+    @classmethod
+    def from_arrays(
+        cls, loads: Any, responses: Any, *, grid: Grid, mask: Any = None, noise: float | None = None
+    ) -> Self:
+        """Pairs from NumPy arrays or tensors; scalar fields may come without a component axis: `(pair, *space)`."""
+        scalar = grid.dimension + 1
+        fields = [_as_float(name, values) for name, values in (("loads", loads), ("responses", responses))]
+        fields = [field.unsqueeze(1) if field.ndim == scalar else field for field in fields]
+        fields[1] = fields[1].to(fields[0])
+        if mask is not None:
+            mask = torch.tensor(mask) if not isinstance(mask, Tensor) else mask
+            mask = mask.unsqueeze(1) if mask.ndim == scalar else mask
+        pairs = cls(grid, fields[0], fields[1], mask, noise)
+        pairs.check_finite()
+        return pairs
+
+    @property
+    def count(self) -> int:
+        """d, the number of pairs."""
+        return int(self.loads.shape[self._component - 1])
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Axes in front of the pairs."""
+        return tuple(self.loads.shape[: self._component - 1])
+
+    @property
+    def components(self) -> tuple[int, int]:
+        """Components of a response and of a load."""
+        return int(self.responses.shape[self._component]), int(self.loads.shape[self._component])
+
+    def take(self, pairs: Any) -> Self:
+        """Some of the pairs, by index, slice or permutation."""
+        index = (..., pairs, *(slice(None),) * (self.grid.dimension + 1))
+        mask = self.mask
+        if mask is not None and mask.ndim >= self.grid.dimension + 2 and mask.shape[self._component - 1] != 1:
+            mask = mask[index]
+        return replace(self, loads=self.loads[index], responses=self.responses[index], mask=mask)
+
+    def mixed(self, mixing: Float[Tensor, "pair new"]) -> Self:
+        """The same system seen through other pairs, (F Q, U Q): for a linear law nothing is gained or lost."""
+        if self.mask is not None:
+            raise PairsError("masked pairs cannot be mixed", expected="responses measured everywhere", got="a mask")
+
+        def turn(field: Tensor) -> Tensor:
+            return torch.tensordot(field.movedim(self._component - 1, -1), mixing.to(field), dims=1).movedim(
+                -1, self._component - 1
+            )
+
+        return replace(self, loads=turn(self.loads), responses=turn(self.responses))
+
+    def scaled(self, *, load: Any = 1.0, response: Any = 1.0) -> Self:
+        """The same pairs in other units: loads times `load`, responses and their noise times `response`."""
+        noise = None if self.noise is None else self.noise * abs(response)
+        loads, responses = self.loads * self._per_system(load), self.responses * self._per_system(response)
+        return replace(self, loads=loads, responses=responses, noise=noise)
+
+    def to(self, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> Self:
+        """Another precision or device."""
+        mask = None if self.mask is None else self.mask.to(device=device)
+        loads, responses = (field.to(device=device, dtype=dtype) for field in (self.loads, self.responses))
+        return replace(self, loads=loads, responses=responses, mask=mask)
+
+    def check_finite(self) -> None:
+        """Raise if a load, or a response that counts as measured, holds NaN or infinity."""
+        for name in ("loads", "responses"):
+            bad = ~torch.isfinite(getattr(self, name))
+            if name == "responses" and self.mask is not None:
+                bad = bad & self.mask
+            if bool(bad.any()):
+                where = dict(zip(self._axis_names(bad.ndim), torch.nonzero(bad)[0].tolist(), strict=True))
+                raise PairsError(
+                    f"{name} hold values that are not numbers",
+                    expected="finite values" if name == "loads" else "finite values wherever the mask is true",
+                    got=f"{int(bad.sum())} others, the first at {where}",
+                    remedy="mark missing responses with mask=False",
+                )
+
+    def refuse_mask(self, who: str) -> None:
+        """Raise if some responses were not measured: for estimators that need all of them."""
+        if self.mask is not None and not bool(self.mask.all()):
+            raise PairsError(
+                f"{who} cannot use partly measured responses", expected="every node measured",
+                got=f"{float(self.mask.double().mean()):.1%} measured", remedy="interpolate first, or use Ridge",
+            )  # fmt: skip
+
+    @property
+    def _component(self) -> int:
+        """Place of the component axis."""
+        return self.loads.ndim - self.grid.dimension - 1
+
+    def _per_system(self, factor: Any) -> Tensor:
+        value = torch.as_tensor(factor, dtype=self.loads.dtype, device=self.loads.device)
+        return value.reshape(*value.shape, *(1,) * (self.grid.dimension + 2)) if value.ndim else value
+
+    def _check_mask(self, mask: Tensor) -> None:
+        try:
+            fits = torch.broadcast_shapes(mask.shape, self.responses.shape) == self.responses.shape
+        except RuntimeError:
+            fits = False
+        if mask.dtype != torch.bool or not fits:
+            raise ShapeError(
+                "mask does not fit the responses", expected=f"booleans that broadcast to {tuple(self.responses.shape)}",
+                got=f"{mask.dtype} of shape {tuple(mask.shape)}", remedy="mask is True where a response was measured",
+            )  # fmt: skip
+
+    def _axis_names(self, ndim: int) -> list[str]:
+        names = ["pair", "component", *"xyz"[: self.grid.dimension]]
+        return [f"batch axis {place}" for place in range(ndim - len(names))] + names
+
+
+def _as_float(name: str, values: Any) -> Tensor:
+    tensor = values if isinstance(values, Tensor) else torch.tensor(values)
+    if tensor.is_complex():
+        raise PairsError(f"{name} are complex", expected="real numbers", got=tensor.dtype, remedy="split the parts")
+    return tensor if tensor.is_floating_point() else tensor.double()
+
+
+def _check_field(name: str, field: Tensor, grid: Grid) -> None:
+    """Errors that name the axis, so that a swapped or missing one is seen at once."""
+    wanted = f"(*batch, pair, component, {', '.join('xyz'[: grid.dimension])})"
+    if field.ndim < grid.dimension + 2:
+        raise ShapeError(
+            f"{name} lack axes", expected=f"{wanted}: {grid.dimension + 2} axes or more",
+            got=f"shape {tuple(field.shape)}", remedy="Pairs.from_arrays accepts scalar fields as (pair, *space)",
+        )  # fmt: skip
+    for place, (axis, nodes) in enumerate(zip("xyz", grid.shape, strict=False)):
+        found = field.shape[place - grid.dimension]
+        if found != nodes:
+            raise ShapeError(
+                f"{name}: axis {axis} does not fit the grid", expected=f"{nodes} nodes along {axis}",
+                got=f"{found} in shape {tuple(field.shape)}, read as {wanted}",
+                remedy="put space last, or use grid.restrict / grid.interpolate",
+            )  # fmt: skip
+    for place, axis in ((-grid.dimension - 2, "pair"), (-grid.dimension - 1, "component")):
+        if field.shape[place] == 0:
+            raise ShapeError(f"{name}: axis {axis} is empty", expected=f"at least one {axis}", got=0)

@@ -1,0 +1,1 @@
+"""Estimators: Pairs in, Kernel out."""

@@ -1,0 +1,158 @@
+"""What estimators return: u(x) = ∫ K(x, y) f(y) dy by the grid's quadrature; K is response per load and volume.
+
+A kernel is at once the forward solver (`kernel @ load`) and the inverse solution (its readouts). Loads are
+`(*batch, pair, component, *space)`, or `(*space)` alone for one scalar load.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self, overload
+
+import torch
+from jaxtyping import Float
+from scipy.sparse.linalg import LinearOperator
+from torch import Tensor
+
+from nipde.errors import KernelError
+from nipde.grid import Grid
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor(ABC):
+    """Anything that answers a load with a response; `linear` says whether sums of loads give sums of responses."""
+
+    grid: Grid
+
+    @property
+    @abstractmethod
+    def linear(self) -> bool:
+        """Whether the answer is linear in the load."""
+
+    @property
+    @abstractmethod
+    def components(self) -> tuple[int, int]:
+        """Components of a response and of a load."""
+
+    @abstractmethod
+    def predict(
+        self, loads: Float[Tensor, "*batch_pair_component_space"]
+    ) -> Float[Tensor, "*batch_pair_component_space"]:
+        """Responses to loads."""
+
+    def check_loads(self, loads: Tensor) -> None:
+        """Raise unless the loads live on this grid and have this many components."""
+        self.grid.check(loads)
+        found = loads.shape[-self.grid.dimension - 1] if loads.ndim > self.grid.dimension + 1 else None
+        if found != self.components[1]:
+            raise KernelError(
+                "load does not fit the kernel",
+                expected=f"axes (*batch, pair, component, *space) with {self.components[1]} component(s)",
+                got=f"shape {tuple(loads.shape)}",
+                remedy="add the missing axes, e.g. load[None, None] for one scalar load",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel(Predictor):
+    """A linear operator between fields of one grid."""
+
+    @property
+    def linear(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    @abstractmethod
+    def batch(self) -> tuple[int, ...]:
+        """Axes of the systems whose kernels these are."""
+
+    @property
+    @abstractmethod
+    def T(self) -> Self:
+        """The transpose Kᵀ(x, y) = K(y, x)."""
+
+    @abstractmethod
+    def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
+        """Every kernel times a number: a change of units."""
+
+    @abstractmethod
+    def compose(self, inner: "Kernel") -> "Kernel":
+        """(K ∘ L)(x, y) = ∫ K(x, z) L(z, y) dz, a density again."""
+
+    @abstractmethod
+    def diagonal(self) -> Float[Tensor, "*batch_component_space"]:
+        """K(x, x), component by component."""
+
+    @abstractmethod
+    def dense(self) -> Float[Tensor, "*batch row column"]:
+        """All values K(x, y): rows and columns run over components, then nodes; for small grids."""
+
+    @overload
+    def __matmul__(self, other: Tensor) -> Tensor: ...
+    @overload
+    def __matmul__(self, other: "Kernel") -> "Kernel": ...
+    def __matmul__(self, other: Any) -> Any:
+        """Responses to loads, or the composition with another kernel."""
+        if isinstance(other, Kernel):
+            self._check_composition(other)
+            return self.compose(other)
+        if tuple(other.shape) == self.grid.shape and self.components == (1, 1) and not self.batch:
+            return self.predict(other[None, None])[0, 0]
+        self.check_loads(other)
+        return self.predict(other)
+
+    def row_integral(self) -> Float[Tensor, "*batch_component_space"]:
+        """∫ K(x, y) dy, the response to a load of 1 everywhere: the paper's interaction strength of a point."""
+        ones = self._ones().expand(*self.batch, 1, self.components[1], *self.grid.shape)
+        return self.predict(ones).squeeze(-self.grid.dimension - 2)
+
+    def as_linear_operator(self) -> LinearOperator:
+        """For SciPy: the map from nodal values of a load to nodal values of the response, both flattened."""
+        if self.batch:
+            raise KernelError(expected="one system", got=f"a batch {self.batch}", remedy="pick one of them first")
+        rows, columns = (count * self.grid.size for count in self.components)
+        like = self._ones()
+        weights = self.grid.weights.reshape(-1)
+
+        def apply(kernel: Kernel, vectors: Any) -> Any:
+            loads = torch.as_tensor(vectors.T.copy(), dtype=like.dtype, device=like.device)
+            fields = loads.reshape(-1, kernel.components[1], *self.grid.shape)
+            return kernel.predict(fields).detach().reshape(len(fields), -1).T.cpu().numpy()
+
+        def forward(vectors: Any) -> Any:
+            return apply(self, vectors.reshape(columns, -1)).reshape(rows, *vectors.shape[1:])
+
+        def adjoint(vectors: Any) -> Any:
+            # (K W)ᵀ = W Kᵀ, and our transpose integrates: W Kᵀ W (v / w).
+            count_in, count_out = self.components[1], self.components[0]
+            flat = vectors.reshape(rows, -1) / torch.tensor(weights).repeat(count_out).numpy()[:, None]
+            found = apply(self.T, flat) * torch.tensor(weights).repeat(count_in).numpy()[:, None]
+            return found.reshape(columns, *vectors.shape[1:])
+
+        dtype = torch.empty((), dtype=like.dtype).numpy().dtype
+        return LinearOperator(
+            (rows, columns), matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=dtype
+        )
+
+    @abstractmethod
+    def _ones(self) -> Float[Tensor, "*space"]:
+        """A field of ones in the kernel's precision and place."""
+
+    def _weighted(self, loads: Tensor) -> Tensor:
+        """Loads times quadrature weights."""
+        return loads * loads.new_tensor(self.grid.weights)
+
+    def _check_square(self) -> None:
+        if self.components[0] != self.components[1]:
+            raise KernelError(
+                "no diagonal", expected="as many components out as in", got=self.components, remedy="use dense()"
+            )
+
+    def _check_composition(self, inner: "Kernel") -> None:
+        if inner.grid != self.grid or inner.components[0] != self.components[1]:
+            raise KernelError(
+                "kernels do not compose",
+                expected=f"{self.components[1]} component(s) on {self.grid}",
+                got=f"{inner.components[0]} on {inner.grid}",
+                remedy="the inner kernel's responses must be loads of the outer one",
+            )

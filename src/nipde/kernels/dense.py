@@ -1,0 +1,71 @@
+"""A kernel by all its values K(x, y): N × N numbers, for small grids and as the oracle of every other form."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nipde.errors import ShapeError
+from nipde.kernels.base import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class DenseKernel(Kernel):
+    """`values` has rows (component, node) of the response and columns (component, node) of the load."""
+
+    values: Float[Tensor, "*batch row column"]
+
+    def __post_init__(self) -> None:
+        rows, columns = self.values.shape[-2:]
+        if rows % self.grid.size or columns % self.grid.size:
+            raise ShapeError(
+                "kernel does not fit its grid", expected=f"multiples of {self.grid.size} rows and columns",
+                got=f"{rows} × {columns}", remedy="rows and columns run over components, then nodes",
+            )  # fmt: skip
+
+    @property
+    def components(self) -> tuple[int, int]:
+        """From the shape of the values."""
+        rows, columns = self.values.shape[-2:]
+        return rows // self.grid.size, columns // self.grid.size
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Leading axes of the values."""
+        return tuple(self.values.shape[:-2])
+
+    @property
+    def T(self) -> Self:
+        """Rows and columns exchanged."""
+        return type(self)(self.grid, self.values.mT)
+
+    def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
+        factor = torch.as_tensor(factor, dtype=self.values.dtype, device=self.values.device)
+        return type(self)(self.grid, self.values * factor[..., None, None])
+
+    def predict(
+        self, loads: Float[Tensor, "*batch_pair_component_space"]
+    ) -> Float[Tensor, "*batch_pair_component_space"]:
+        """One matrix product."""
+        flat = self._weighted(loads).flatten(-self.grid.dimension - 1)
+        found = (self.values @ flat.mT).mT
+        return found.reshape(*found.shape[:-1], self.components[0], *self.grid.shape)
+
+    def compose(self, inner: Kernel) -> "DenseKernel":
+        """A product of matrices with the quadrature between them."""
+        weights = self._ones().new_tensor(self.grid.weights).flatten().repeat(self.components[1])
+        return DenseKernel(self.grid, (self.values * weights) @ inner.dense())
+
+    def diagonal(self) -> Float[Tensor, "*batch_component_space"]:
+        """The diagonal of the matrix; needs as many components out as in."""
+        self._check_square()
+        return self.values.diagonal(dim1=-2, dim2=-1).unflatten(-1, (self.components[0], *self.grid.shape))
+
+    def dense(self) -> Float[Tensor, "*batch row column"]:
+        """The values themselves."""
+        return self.values
+
+    def _ones(self) -> Float[Tensor, "*space"]:
+        return self.values.new_ones(self.grid.shape)
