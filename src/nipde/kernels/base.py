@@ -39,6 +39,24 @@ class Predictor(ABC):
     ) -> Float[Tensor, "*batch_pair_component_space"]:
         """Responses to loads."""
 
+    @overload
+    def __matmul__(self, other: Tensor) -> Tensor: ...
+    @overload
+    def __matmul__(self, other: "Predictor") -> "Kernel": ...
+    def __matmul__(self, other: Any) -> Any:
+        """Responses to loads (one scalar load may come as `(*space)` alone), or a kernel after another kernel."""
+        if isinstance(other, Predictor):
+            if not (isinstance(self, Kernel) and isinstance(other, Kernel)):
+                raise KernelError(
+                    expected="two kernels", got="a predictor that is not linear", remedy="apply it to loads"
+                )
+            self._check_composition(other)
+            return self.compose(other)
+        if tuple(other.shape) == self.grid.shape and self.components == (1, 1):
+            return self.predict(other[None, None]).squeeze(-self.grid.dimension - 1).squeeze(-self.grid.dimension - 1)
+        self.check_loads(other)
+        return self.predict(other)
+
     def check_loads(self, loads: Tensor) -> None:
         """Raise unless the loads live on this grid and have this many components."""
         self.grid.check(loads)
@@ -86,20 +104,6 @@ class Kernel(Predictor):
     @abstractmethod
     def dense(self) -> Float[Tensor, "*batch row column"]:
         """All values K(x, y): rows and columns run over components, then nodes; for small grids."""
-
-    @overload
-    def __matmul__(self, other: Tensor) -> Tensor: ...
-    @overload
-    def __matmul__(self, other: "Kernel") -> "Kernel": ...
-    def __matmul__(self, other: Any) -> Any:
-        """Responses to loads, or the composition with another kernel."""
-        if isinstance(other, Kernel):
-            self._check_composition(other)
-            return self.compose(other)
-        if tuple(other.shape) == self.grid.shape and self.components == (1, 1) and not self.batch:
-            return self.predict(other[None, None])[0, 0]
-        self.check_loads(other)
-        return self.predict(other)
 
     def row_integral(self) -> Float[Tensor, "*batch_component_space"]:
         """∫ K(x, y) dy, the response to a load of 1 everywhere: the paper's interaction strength of a point."""

@@ -1,0 +1,83 @@
+"""The paper's models once more, equation by equation, with complex FFTs and no care for speed.
+
+Each function reads the parameters of a model and returns its response to the loads of the context, u = ∫ K f. They
+are the oracle of the fast paths (tests) and the yardstick of their speed (`nipde bench step`).
+"""
+
+from math import sqrt
+from typing import cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nipde.context.pairs import Pairs
+from nipde.context.scaling import Scaling
+from nipde.estimators.attention import Attention, linear_attention
+from nipde.estimators.nips import NIPS, NIPSMLP, NIPSLayer
+from nipde.estimators.token_model import TokenModel
+from nipde.spectral.filter import SpectralFilter
+
+
+def convolve(
+    multiplier: SpectralFilter, tokens: Float[Tensor, "sample token pair"]
+) -> Float[Tensor, "sample token pair"]:
+    """F⁻¹(R · F v) for every scalar field, corner by corner."""
+    axes = tuple(range(2, 2 + len(multiplier.shape)))
+    fields = tokens.unflatten(1, (len(multiplier.weight), *multiplier.shape))
+    spectrum = torch.fft.rfftn(fields, dim=axes)
+    weights = torch.view_as_complex(multiplier.weight)
+    found = torch.zeros_like(spectrum)
+    for corner in range(weights.shape[1]):
+        rows = [
+            slice(-modes, None) if corner >> axis & 1 else slice(0, modes)
+            for axis, modes in enumerate(multiplier.modes[:-1])
+        ]
+        place = (slice(None), slice(None), *rows, slice(0, multiplier.modes[-1]))
+        found[place] = spectrum[place] * weights[:, corner, ..., None]
+    return torch.fft.irfftn(found, s=multiplier.shape, dim=axes).flatten(1, -2)
+
+
+def plain_nips(
+    model: NIPS | NIPSMLP, pairs: Pairs, *, attention: Attention = linear_attention
+) -> Float[Tensor, "*batch_pair_component_space"]:
+    """NIPS and NIPS-mlp, algorithm 1 of the paper with the authors' order: convolve all d channels, then project."""
+    nips = model.nips if isinstance(model, NIPSMLP) else model
+    tokens, scaling = _tokens(nips, pairs)
+    layers = [cast(NIPSLayer, layer) for layer in nips.layers]
+    scale = nips.attention_scale(nips.channels)
+    found = nips.input_norm(tokens)
+    for layer in layers:
+        if layer.norm is not None:
+            asking = convolve(layer.filter, found)
+            found = found + layer.norm(attention(asking, found, layer.maps.projections(), scale))
+    last, half = layers[-1], nips.tokens // 2
+    convolved = convolve(last.filter, found)
+    queries = last.maps.query(convolved[:, :half] + convolved[:, half:])
+    keys = last.maps.key(found[:, :half])
+    loads = tokens[:, :half]
+    if isinstance(model, NIPSMLP):
+        loads = loads + model.mixer(loads.mT).mT
+    return _response(queries, keys, loads, channels=nips.channels, model=nips, pairs=pairs, scaling=scaling)
+
+
+def _tokens(model: TokenModel, pairs: Pairs) -> tuple[Tensor, Scaling]:
+    scaling = Scaling.of(pairs)
+    return model.tokens_of(scaling.normalised(pairs)), scaling
+
+
+def _response(
+    queries: Tensor,
+    keys: Tensor,
+    loads: Tensor,
+    *,
+    channels: int,
+    model: TokenModel,
+    pairs: Pairs,
+    scaling: Scaling,
+) -> Tensor:
+    """s Q (Kᵀ W f), in physical units."""
+    weights = loads.new_tensor(model.grid.weights).flatten().repeat(model.components)
+    found = queries @ (keys.mT @ (weights[:, None] * loads)) / sqrt(channels)
+    fields = found.mT.reshape(pairs.responses.shape)
+    return fields * scaling.response[(..., *(None,) * (model.grid.dimension + 2))]

@@ -1,0 +1,79 @@
+"""Attention without softmax, out = s (P W_Q)(V W_K)ᵀ V, in three orders of the same product.
+
+| form      | order                      | cost           | token × token matrix |
+|-----------|----------------------------|----------------|----------------------|
+| quadratic | ((P W_Q)(V W_K)ᵀ) V        | T² (d + d_k)   | yes                  |
+| linear    | (P W_Q) ((V W_K)ᵀ V)       | 4 T d d_k      | no                   |
+| gram      | P (W_Q W_Kᵀ (VᵀV))         | 2 T d²         | no                   |
+
+T tokens of d pairs, d_k channels; biases included. The quadratic form is the definition and the oracle of the others.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Projections(NamedTuple):
+    """W_Q, b_Q, W_K, b_K of one layer, stored as torch's Linear stores them."""
+
+    query: Float[Tensor, "channel pair"]
+    query_bias: Float[Tensor, " channel"]
+    key: Float[Tensor, "channel pair"]
+    key_bias: Float[Tensor, " channel"]
+
+
+class QueryKey(nn.Module):
+    """The two linear maps from d pairs to d_k channels of one layer."""
+
+    def __init__(self, pairs: int, channels: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(pairs, channels)
+        self.key = nn.Linear(pairs, channels)
+
+    def projections(self) -> Projections:
+        """Their tensors."""
+        return Projections(self.query.weight, self.query.bias, self.key.weight, self.key.bias)
+
+
+Attention = Callable[[Tensor, Tensor, Projections, float], Tensor]
+
+
+def quadratic_attention(
+    asking: Float[Tensor, "*batch query pair"],
+    tokens: Float[Tensor, "*batch token pair"],
+    weights: Projections,
+    scale: float,
+) -> Float[Tensor, "*batch query pair"]:
+    """All scores first."""
+    queries, keys = _projected(asking, tokens, weights)
+    return (scale * queries @ keys.mT) @ tokens
+
+
+def linear_attention(
+    asking: Float[Tensor, "*batch query pair"],
+    tokens: Float[Tensor, "*batch token pair"],
+    weights: Projections,
+    scale: float,
+) -> Float[Tensor, "*batch query pair"]:
+    """Keys meet values first: d_k × d numbers."""
+    queries, keys = _projected(asking, tokens, weights)
+    return queries @ (scale * keys.mT @ tokens)
+
+
+def gram_attention(
+    asking: Float[Tensor, "*batch query pair"],
+    tokens: Float[Tensor, "*batch token pair"],
+    weights: Projections,
+    scale: float,
+) -> Float[Tensor, "*batch query pair"]:
+    """Everything that is not a token is gathered into one d × d matrix first."""
+    gram, total = tokens.mT @ tokens, tokens.sum(-2)
+    mixed_keys = scale * (weights.key @ gram + weights.key_bias[:, None] * total[..., None, :])
+    return asking @ (weights.query.T @ mixed_keys) + (weights.query_bias @ mixed_keys)[..., None, :]
+
+
+def _projected(asking: Tensor, tokens: Tensor, weights: Projections) -> tuple[Tensor, Tensor]:
+    return asking @ weights.query.T + weights.query_bias, tokens @ weights.key.T + weights.key_bias

@@ -1,0 +1,122 @@
+"""NIPS (ICML 2025): linear attention whose queries are convolved by a learned Fourier multiplier.
+
+    V⁰ = N₀(tokens),   V^l = V^{l-1} + N_l( s (R_l∘V^{l-1} W_Q)(V^{l-1} W_K)ᵀ V^{l-1} ),   l = 1 … L-1
+    K(x, y) = (1/√d_k) [ (R_f∘g + R_u∘v)(x) W_Q + b_Q ] · [ g(y) W_K + b_K ],   V^{L-1} = (g, v)
+
+R∘V = F⁻¹(R · F V). The batch is worked through in tiles that stay in the processor's cache.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from nipde.context.pairs import Pairs
+from nipde.context.scaling import Scaling
+from nipde.estimators.attention import QueryKey
+from nipde.estimators.fourier_attention import fourier_attention
+from nipde.estimators.token_model import TokenModel
+from nipde.grid import Grid
+from nipde.kernels.preprocessed import PreprocessedKernel
+from nipde.spectral.filter import SpectralFilter
+from nipde.spectral.waves import analysis, synthesis
+
+#: Samples are worked through together while their tokens take about this much memory (measured, docs/design.md).
+TILE_BYTES = 1_500_000
+
+
+class NIPSLayer(nn.Module):
+    """The parameters of one layer; the last layer has no norm."""
+
+    def __init__(
+        self, grid: Grid, *, pairs: int, channels: int, fields: int, modes: Sequence[int] | None, normed: bool
+    ) -> None:
+        super().__init__()
+        self.maps = QueryKey(pairs, channels)
+        self.filter = SpectralFilter(grid.shape, fields=fields, modes=modes)
+        self.norm = nn.LayerNorm(pairs) if normed else None
+
+
+class NIPS(TokenModel):
+    """d = `pairs`, d_k = `channels`, L = `layers`; `modes` per axis are retained, all by default."""
+
+    def __init__(
+        self,
+        grid: Grid,
+        *,
+        pairs: int,
+        channels: int,
+        layers: int,
+        components: int = 1,
+        modes: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(grid, pairs=pairs, components=components)
+        self.channels = channels
+        self.layers = nn.ModuleList(
+            NIPSLayer(grid, pairs=pairs, channels=channels, fields=self.fields, modes=modes, normed=place < layers - 1)
+            for place in range(layers)
+        )
+
+    def factors(
+        self, tokens: Float[Tensor, "sample token pair"]
+    ) -> tuple[Float[Tensor, "sample token rank"], Float[Tensor, "sample token rank"]]:
+        """Queries (scaled by 1/√d_k) and keys of the last layer."""
+        layers = [cast(NIPSLayer, layer) for layer in self.layers]
+        with torch.autocast(tokens.device.type, enabled=False):
+            blocks = [layer.filter.blocks() for layer in layers]
+            together = max(1, TILE_BYTES // (tokens[0].numel() * tokens.element_size()))
+            tiles = [self._tile(tile, layers, blocks) for tile in tokens.split(together)]
+        left, right = zip(*tiles, strict=True)
+        return torch.cat(left), torch.cat(right)
+
+    def _tile(self, tokens: Tensor, layers: list[NIPSLayer], blocks: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """The whole network on a few samples; inside, tokens are (field, *space, sample, pair)."""
+        samples, last = len(tokens), layers[-1]
+        matrices = last.filter.matrices(tokens)
+        refined = self.input_norm(tokens).transpose(0, 1).reshape(self.fields, *self.grid.shape, samples, self.pairs)
+        scale = self.attention_scale(self.channels)
+        for layer, block in zip(layers, blocks, strict=True):
+            if layer.norm is not None:
+                found = fourier_attention(refined, block, layer.maps.projections(), scale=scale, matrices=matrices)
+                refined = refined + layer.norm(found)
+        modes = (blocks[-1] @ analysis(refined.flatten(-2), matrices)).unflatten(0, (2, self.components))
+        convolved = synthesis(modes.sum(0), matrices).unflatten(-1, (samples, self.pairs))
+        queries = last.maps.query(convolved) / sqrt(self.channels)
+        keys = last.maps.key(refined[: self.components])
+        left, right = (factor.flatten(0, -3).transpose(0, 1) for factor in (queries, keys))
+        return left, right
+
+
+class NIPSMLP(nn.Module):
+    """NIPS-mlp: loads pass a two-layer network with skip before the kernel; the predictor is not linear in the load."""
+
+    def __init__(
+        self,
+        grid: Grid,
+        *,
+        pairs: int,
+        channels: int,
+        layers: int,
+        components: int = 1,
+        modes: Sequence[int] | None = None,
+        hidden: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.nips = NIPS(grid, pairs=pairs, channels=channels, layers=layers, components=components, modes=modes)
+        tokens = components * grid.size
+        hidden = tokens // 4 if hidden is None else hidden
+        self.mixer = nn.Sequential(nn.Linear(tokens, hidden), nn.LeakyReLU(), nn.Linear(hidden, tokens))
+
+    def forward(self, pairs: Pairs) -> PreprocessedKernel:
+        """The kernel, acting on f + MLP(f); the network sees loads in units of the context's root mean square."""
+        scaling = Scaling.of(pairs)
+        kernel = self.nips.kernel_as_given(scaling.normalised(pairs)) * scaling.kernel
+        return PreprocessedKernel(pairs.grid, kernel, self.mixed, scaling.load)
+
+    def mixed(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Tensor:
+        """f + MLP(f), over all tokens of a load at once."""
+        flat = loads.flatten(-self.nips.grid.dimension - 1).to(next(self.parameters()))
+        return (flat + self.mixer(flat)).view_as(loads)

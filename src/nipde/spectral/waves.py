@@ -1,0 +1,83 @@
+"""The discrete Fourier transform in real arithmetic, as matrix products on the retained waves of every axis.
+
+Along an axis of n nodes, wave k has the two coefficients Σ_j v_j cos(2πkj/n) and Σ_j v_j sin(2πkj/n), both scaled to
+orthonormal rows (sin of k = 0 and of k = n/2 is a row of zeros). Synthesis is the transpose of analysis. No complex
+number appears, so optimisers, half precision and multi-process training meet only real tensors.
+
+Coefficients are `(lead, mode, parity, column)`: modes run over the waves of the last axis first, and the 2^dimension
+parities (cos or sin along x, y, z) of one mode stand next to each other: a convolution is one small matrix per mode.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+Matrices = tuple[Float[Tensor, "coefficient node"], ...]
+
+
+def wave_matrices(shape: Sequence[int], waves: Sequence[int], *, like: Tensor) -> Matrices:
+    """One matrix per axis, in the precision and place of `like`."""
+    build = _matrix if torch.compiler.is_compiling() else _kept_matrix  # a traced tensor must not be kept
+    return tuple(build(nodes, kept, like.dtype, like.device) for nodes, kept in zip(shape, waves, strict=True))
+
+
+def analysis(
+    field: Float[Tensor, "lead *space column"], matrices: Matrices
+) -> Float[Tensor, "lead mode parity column"]:
+    """Coefficients of every field."""
+    lead, columns, dimension = field.shape[0], field.shape[-1], len(matrices)
+    done, parities = 1, 1
+    for axis in reversed(range(dimension)):
+        matrix = matrices[axis]
+        field = _along(matrix, field.reshape(-1, matrix.shape[1], done, parities * columns))
+        done, parities = done * matrix.shape[0] // 2, parities * 2
+    return field.view(lead, done, parities, columns)
+
+
+def synthesis(
+    coefficients: Float[Tensor, "lead mode parity column"], matrices: Matrices
+) -> Float[Tensor, "lead *space column"]:
+    """Fields from coefficients: the transpose of `analysis`, and its inverse where all waves are retained."""
+    lead, done, parities, columns = coefficients.shape
+    field, shape = coefficients, []
+    for matrix in matrices:
+        shape.append(matrix.shape[1])
+        done, parities = done * 2 // matrix.shape[0], parities // 2
+        rows = field.reshape(-1, matrix.shape[0], parities * columns)
+        field = torch.bmm(matrix.T.expand(len(rows), -1, -1), rows)
+        field = field.view(-1, done, shape[-1], parities * columns).transpose(1, 2).contiguous()
+    return field.view(lead, *shape, columns)
+
+
+def _along(matrix: Tensor, field: Float[Tensor, "lead node done column"]) -> Float[Tensor, "lead done wave column"]:
+    """Transform the node axis; `done` waves of later axes are a batch, read in place."""
+    lead, _, done, columns = field.shape
+    if done == 1:
+        return torch.bmm(matrix.expand(lead, -1, -1), field.squeeze(2))
+    if torch.is_grad_enabled() and field.requires_grad:
+        return matrix @ field.transpose(1, 2)
+    found = field.new_empty(lead, done, len(matrix), columns)
+    for one, into in zip(field, found, strict=True):
+        torch.bmm(matrix.expand(done, -1, -1), one.transpose(0, 1), out=into)
+    return found
+
+
+def _matrix(nodes: int, waves: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "coefficient node"]:
+    return torch.tensor(_rows(nodes, waves), dtype=dtype, device=device)
+
+
+_kept_matrix = lru_cache(maxsize=64)(_matrix)
+
+
+def _rows(nodes: int, waves: int) -> NDArray[np.float64]:
+    turns = np.multiply.outer(np.arange(waves), np.arange(nodes)) % nodes  # whole turns removed before rounding
+    angles = 2 * np.pi / nodes * turns
+    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    norms = np.linalg.norm(rows, axis=-1, keepdims=True)
+    rows = np.where(norms > 0.5, rows / np.maximum(norms, 0.5), 0.0)
+    return rows.reshape(2 * waves, nodes)

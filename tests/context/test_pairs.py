@@ -1,0 +1,300 @@
+"""Pairs: every way to hand them over that is right, and an error that names the axis for every way that is wrong."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nipde.boundary import Neumann
+from nipde.context.pairs import Pairs
+from nipde.errors import PairsError, ShapeError
+from nipde.grid import Axis, Grid
+
+LINE = Grid((Axis(7, 1.3),))
+PLANE = Grid((Axis(5, 1.3), Axis(4, 2.5, Neumann())))
+SPACE = Grid((Axis(5), Axis(4), Axis(3)))
+GRIDS = [LINE, PLANE, SPACE]
+
+every_grid = pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: f"{grid.dimension}d")
+
+
+def normal(*shape, seed=0):
+    return torch.tensor(np.random.default_rng(seed).standard_normal(shape))
+
+
+def some(grid=PLANE, *, batch=(), count=6, components=(2, 3), mask=None, noise=None):
+    responses, loads = (normal(*batch, count, number, *grid.shape, seed=seed) for seed, number in enumerate(components))
+    return Pairs(grid, loads, responses, mask, noise)
+
+
+def random_mask(*shape):
+    return normal(*shape, seed=9) > 0
+
+
+# From arrays
+
+
+@every_grid
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor, np.ndarray.tolist], ids=["numpy", "torch", "lists"])
+def test_scalar_fields_need_no_component_axis(grid, kind):
+    loads, responses = (normal(6, *grid.shape, seed=seed).numpy() for seed in (1, 2))
+    pairs = Pairs.from_arrays(kind(loads), kind(responses), grid=grid)
+    assert (pairs.count, pairs.batch, pairs.components) == (6, (), (1, 1))
+    assert np.array_equal(pairs.loads[:, 0].numpy(), loads)
+    assert np.array_equal(pairs.responses[:, 0].numpy(), responses)
+
+
+@every_grid
+def test_the_shorthand_is_per_field(grid):
+    pairs = Pairs.from_arrays(normal(6, 2, *grid.shape), normal(6, *grid.shape), grid=grid)
+    assert pairs.components == (1, 2)
+    assert pairs.responses.shape == (6, 1, *grid.shape)
+
+
+@every_grid
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)], ids=str)
+def test_axes_in_front_of_the_pairs_are_a_batch(grid, batch):
+    loads, responses = normal(*batch, 6, 3, *grid.shape), normal(*batch, 6, 2, *grid.shape)
+    pairs = Pairs.from_arrays(loads.numpy(), responses.numpy(), grid=grid)
+    assert (pairs.count, pairs.batch, pairs.components) == (6, batch, (2, 3))
+    assert torch.equal(pairs.loads, loads)
+    assert torch.equal(pairs.responses, responses)
+
+
+@pytest.mark.parametrize(
+    ("given_kind", "kept"),
+    [("int64", "float64"), ("int8", "float64"), ("bool", "float64"), ("float32", "float32"), ("float64", "float64")],
+)
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
+def test_whole_numbers_become_float64_and_floats_stay(given_kind, kept, kind):
+    values = np.arange(14).reshape(2, 7).astype(given_kind)
+    pairs = Pairs.from_arrays(kind(values), kind(values), grid=LINE)
+    assert pairs.loads.dtype == pairs.responses.dtype == getattr(torch, kept)
+    assert np.array_equal(pairs.loads[:, 0].numpy(), values)
+
+
+def test_pairs_do_not_change_when_the_array_does():
+    loads = np.ones((6, 7))
+    pairs = Pairs.from_arrays(loads, np.ones((6, 7)), grid=LINE)
+    loads[:] = 5
+    assert float(pairs.loads.max()) == 1
+
+
+@pytest.mark.parametrize("turn", [lambda a: a[::-1], lambda a: a[:, ::-1], lambda a: a.astype(">f8")],
+                         ids=["pairs_reversed", "x_reversed", "big_endian"])  # fmt: skip
+def test_any_memory_order_of_numpy_is_read(turn):
+    loads = turn(normal(6, 7).numpy())
+    assert np.array_equal(Pairs.from_arrays(loads, loads, grid=LINE).loads[:, 0].numpy(), loads)
+
+
+def test_complex_fields_are_refused():
+    with pytest.raises(PairsError, match="loads are complex, expected real numbers, got torch.complex128: split"):
+        Pairs.from_arrays(np.ones((6, 7), dtype=complex), np.ones((6, 7)), grid=LINE)
+
+
+@pytest.mark.parametrize(
+    ("shape", "read"),
+    [((5, 4), (1, 1, 5, 4)), ((6, 5, 4), (6, 1, 5, 4)), ((6, 2, 5, 4), (6, 2, 5, 4)), ((1, 1, 5, 4), (1, 1, 5, 4))],
+    ids=["nodes", "pair_and_nodes", "all", "ones"],
+)
+def test_masks_are_broadcast_over_the_responses(shape, read):
+    mask, responses = random_mask(*shape), normal(6, 2, *PLANE.shape)
+    missing = ~mask.reshape(read).expand(responses.shape)
+    holes = torch.where(missing, torch.nan, responses)
+    pairs = Pairs.from_arrays(normal(6, 3, *PLANE.shape), holes, grid=PLANE, mask=mask.numpy())
+    assert torch.equal(~pairs.mask.expand(responses.shape), missing)
+    with pytest.raises(PairsError, match=f"got {int(missing.sum())} others"):
+        Pairs.from_arrays(pairs.loads, holes, grid=PLANE)
+
+
+# What is wrong is named
+
+
+@pytest.mark.parametrize(
+    ("loads", "responses", "text"),
+    [
+        ((6, 2, 6, 4, 3), None, "loads: axis x does not fit the grid, expected 5 nodes along x, got 6 in shape"),
+        ((6, 2, 5, 5, 3), None, "loads: axis y does not fit the grid, expected 4 nodes along y, got 5 in shape"),
+        ((6, 2, 5, 4, 4), None, "loads: axis z does not fit the grid, expected 3 nodes along z, got 4 in shape"),
+        (None, (6, 2, 6, 4, 3), "responses: axis x does not fit the grid, expected 5 nodes along x, got 6"),
+        (None, (6, 2, 5, 5, 3), "responses: axis y does not fit the grid, expected 4 nodes along y, got 5"),
+        (None, (6, 2, 5, 4, 4), "responses: axis z does not fit the grid, expected 3 nodes along z, got 4"),
+        ((5, 4, 3, 6, 2), None, r"axis x .*read as \(\*batch, pair, component, x, y, z\): put space last"),
+        ((4, 5, 3), None, r"loads lack axes, expected \(\*batch, pair, component, x, y, z\): 5 axes or more, got shape"),
+        (None, (5, 4, 3), r"responses lack axes, expected .*, got shape \(5, 4, 3\)"),
+        ((0, 1, 5, 4, 3), None, "loads: axis pair is empty, expected at least one pair, got 0"),
+        ((6, 0, 5, 4, 3), None, "loads: axis component is empty, expected at least one component, got 0"),
+        (None, (6, 0, 5, 4, 3), "responses: axis component is empty, expected at least one component, got 0"),
+        (None, (5, 2, 5, 4, 3), r"do not pair up, expected .*loads \(6,\), got responses \(5,\): give one response"),
+        ((3, 6, 2, 5, 4, 3), (2, 6, 2, 5, 4, 3), r"do not pair up, .*loads \(3, 6\), got responses \(2, 6\)"),
+        ((3, 6, 2, 5, 4, 3), (6, 2, 5, 4, 3), r"do not pair up, .*loads \(3, 6\), got responses \(6,\)"),
+        ((6, 2, 5, 4, 3), (3, 6, 2, 5, 4, 3), r"do not pair up, .*loads \(6,\), got responses \(3, 6\)"),
+        ((6, 2, 2, 5, 4, 3), (6, 2, 5, 4, 3), r"do not pair up, .*loads \(6, 2\), got responses \(6,\)"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_axis(loads, responses, text):
+    right = (6, 2, 5, 4, 3)
+    with pytest.raises(ShapeError, match=text):
+        Pairs.from_arrays(np.ones(loads or right), np.ones(responses or right), grid=SPACE)
+
+
+def test_swapped_axes_of_a_scalar_field_are_named():
+    with pytest.raises(ShapeError, match=r"axis x .*expected 5 nodes along x, got 4 in shape \(6, 1, 4, 5\)"):
+        Pairs.from_arrays(np.ones((6, 4, 5)), np.ones((6, 5, 4)), grid=PLANE)
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf], ids=str)
+@pytest.mark.parametrize("which", ["loads", "responses"])
+def test_values_that_are_no_numbers_are_refused_with_their_place(which, bad):
+    fields = {name: normal(3, 6, 2, *PLANE.shape) for name in ("loads", "responses")}
+    fields[which][1, 4, 0, 3, 2] = fields[which][2, 0, 0, 0, 0] = bad
+    place = r"\{'batch axis 0': 1, 'pair': 4, 'component': 0, 'x': 3, 'y': 2\}"
+    with pytest.raises(PairsError, match=rf"{which} hold .*got 2 others, the first at {place}: mark missing"):
+        Pairs.from_arrays(**fields, grid=PLANE)
+
+
+def test_a_mask_hides_missing_responses_but_not_missing_loads():
+    mask, holes = torch.ones(6, 1, 7, dtype=torch.bool), normal(6, 1, 7)
+    mask[2, 0, 3] = False
+    holes[2, 0, 3] = torch.nan
+    hidden = Pairs.from_arrays(normal(6, 1, 7), holes, grid=LINE, mask=mask)
+    assert torch.isnan(hidden.responses[2, 0, 3])
+    with pytest.raises(PairsError, match=r"loads hold .*the first at \{'pair': 2, 'component': 0, 'x': 3\}"):
+        Pairs.from_arrays(holes, normal(6, 1, 7), grid=LINE, mask=mask)
+    holes[4, 0, 1] = torch.nan
+    with pytest.raises(PairsError, match=r"got 1 others, the first at \{'pair': 4, 'component': 0, 'x': 1\}"):
+        Pairs.from_arrays(normal(6, 1, 7), holes, grid=LINE, mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("mask", "text"),
+    [
+        (np.ones((5, 1, 7), dtype=bool), r"broadcast to \(6, 2, 7\), got torch.bool of shape \(5, 1, 7\)"),
+        (np.ones((3, 6, 2, 7), dtype=bool), r"broadcast to \(6, 2, 7\), got torch.bool of shape \(3, 6, 2, 7\)"),
+        (np.ones((6, 2, 6), dtype=bool), r"broadcast to \(6, 2, 7\), got torch.bool of shape \(6, 2, 6\)"),
+        (np.ones((6, 2, 7), dtype=int), r"expected booleans .*, got torch.int64 of shape \(6, 2, 7\)"),
+    ],
+    ids=["pairs", "more_axes", "nodes", "integers"],
+)
+def test_masks_that_do_not_fit_are_refused(mask, text):
+    with pytest.raises(ShapeError, match=text):
+        Pairs.from_arrays(np.ones((6, 1, 7)), np.ones((6, 2, 7)), grid=LINE, mask=mask)
+
+
+def test_different_precisions_are_refused():
+    with pytest.raises(PairsError, match=r"expected responses like the loads, torch.float32 .*got torch.float64"):
+        Pairs(LINE, normal(6, 1, 7).float(), normal(6, 1, 7))
+
+
+@pytest.mark.parametrize("noise", [-1e-9, float("nan"), torch.tensor([0.1, -0.1, 0.1])], ids=str)
+def test_noise_below_zero_is_refused(noise):
+    with pytest.raises(PairsError, match=r"expected a noise level >= 0, got .*: give a standard deviation"):
+        some(batch=(3,), noise=noise)
+
+
+def test_noise_of_other_systems_is_refused():
+    assert some(batch=(3,), noise=torch.ones(3)).noise.shape == (3,)
+    with pytest.raises((PairsError, ShapeError), match=r"expected .*, got "):
+        some(batch=(3,), noise=torch.ones(2))
+
+
+def test_estimators_can_refuse_a_mask():
+    mask = torch.ones(4, dtype=torch.bool)
+    some().refuse_mask("Nobody")
+    some(mask=mask).refuse_mask("Nobody")
+    mask[1] = False
+    with pytest.raises(PairsError, match=r"Nobody cannot use .* expected every node measured, got 75\.0% measured"):
+        some(mask=mask).refuse_mask("Nobody")
+
+
+# Other views of the same pairs
+
+
+@every_grid
+@pytest.mark.parametrize("batch", [(), (3,)], ids=["one", "batch"])
+@pytest.mark.parametrize("index", [slice(1, 4), [5, 2, 2], torch.tensor([0, 3]), np.array([4]), slice(None, None, 2)])
+def test_some_of_the_pairs(grid, batch, index):
+    pairs = some(grid, batch=batch, noise=0.1, mask=random_mask(*batch, 6, 2, *grid.shape))
+    chosen = np.arange(6)[np.asarray(index) if not isinstance(index, slice) else index]
+    found = pairs.take(index)
+    assert (found.count, found.batch, found.noise) == (len(chosen), batch, 0.1)
+    for name in ("loads", "responses", "mask"):
+        expected = torch.stack([getattr(pairs, name).select(len(batch), pair) for pair in chosen], len(batch))
+        assert torch.equal(getattr(found, name), expected)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)], ids=["one", "batch"])
+def test_a_single_pair_is_still_a_pair(batch):
+    pairs = some(batch=batch)
+    found = pairs.take(4)
+    assert (found.count, found.batch) == (1, batch)
+    assert torch.equal(found.loads, pairs.loads.narrow(len(batch), 4, 1))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    order=st.permutations(range(6)), batch=st.sampled_from([(), (3,), (6,)]),
+    shape=st.sampled_from([(4,), (1, 2, 5, 4), (6, 1, 5, 4), (6, 2, 1, 4), (1, 1, 1, 1)]),
+)  # fmt: skip
+def test_a_permutation_takes_the_mask_along(order, batch, shape):
+    pairs = some(batch=batch, mask=random_mask(*shape))
+    turned = pairs.take(order)
+    seen, expected = (each.mask.expand(pairs.responses.shape) for each in (turned, pairs))
+    for place, pair in enumerate(order):
+        assert torch.equal(turned.loads.select(len(batch), place), pairs.loads.select(len(batch), pair))
+        assert torch.equal(seen.select(len(batch), place), expected.select(len(batch), pair))
+
+
+def test_a_mask_shared_by_the_systems_is_cut_with_the_pairs():
+    mask = random_mask(6, 1, *PLANE.shape)
+    assert torch.equal(some(batch=(3,), mask=mask).take(slice(2)).mask, mask[:2])
+
+
+def test_no_pairs_at_all_are_refused():
+    with pytest.raises(ShapeError, match="axis pair is empty"):
+        some().take([])
+
+
+@every_grid
+@pytest.mark.parametrize("batch", [(), (3,)], ids=["one", "batch"])
+def test_mixing_by_a_rotation_keeps_the_law_and_the_energy(grid, batch):
+    pairs, (rotation, _) = some(grid, batch=batch, noise=0.1), torch.linalg.qr(normal(6, 6, seed=5))
+    mixed = pairs.mixed(rotation)
+    assert (mixed.count, mixed.batch, mixed.components, mixed.noise) == (6, batch, (2, 3), 0.1)
+    for name in ("loads", "responses"):
+        old, new = (getattr(each, name).flatten(len(batch) + 1) for each in (pairs, mixed))
+        assert torch.allclose(new, torch.einsum("...dn,de->...en", old, rotation), rtol=0, atol=1e-13)
+        assert torch.allclose(new.mT @ new, old.mT @ old, rtol=0, atol=1e-12)
+        assert not torch.allclose(new, old, atol=0.1)
+    assert torch.allclose(mixed.mixed(rotation.T).loads, pairs.loads, rtol=0, atol=1e-13)
+
+
+def test_mixing_may_change_the_number_of_pairs_but_not_with_a_mask():
+    assert some(batch=(3,)).mixed(normal(6, 4)).loads.shape == (3, 4, 3, 5, 4)
+    with pytest.raises(PairsError, match="masked pairs cannot be mixed, expected responses measured everywhere"):
+        some(mask=random_mask(4)).mixed(torch.eye(6))
+
+
+def test_other_units():
+    pairs, per_system = some(batch=(3,), noise=0.5), torch.tensor([1.0, -2.0, 4.0])
+    found = pairs.scaled(load=10, response=per_system)
+    assert torch.equal(found.loads, pairs.loads * 10)
+    for system, factor in enumerate(per_system.tolist()):
+        assert torch.equal(found.responses[system], pairs.responses[system] * factor)
+    assert found.noise.tolist() == [0.5, 1.0, 2.0]
+    assert pairs.scaled(response=-3).noise == 1.5
+    assert pairs.scaled(load=3).noise == 0.5
+    assert some().scaled(response=2).noise is None
+
+
+def test_another_precision():
+    pairs = some(batch=(3,), mask=random_mask(4), noise=torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64))
+    single = pairs.to(dtype=torch.float32)
+    assert single.loads.dtype == single.responses.dtype == torch.float32
+    assert torch.equal(single.loads, pairs.loads.float())
+    assert torch.equal(single.mask, pairs.mask)
+    assert single.noise.dtype == torch.float32
+    assert pairs.to().loads.dtype == torch.float64
+    elsewhere = pairs.to(device="meta")
+    assert {elsewhere.loads.device.type, elsewhere.responses.device.type, elsewhere.mask.device.type} == {"meta"}

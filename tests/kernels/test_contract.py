@@ -1,0 +1,402 @@
+"""One contract for every kernel: whatever its form, it acts as its matrix of values times the quadrature."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.linalg import lsqr, svds
+
+from nipde.boundary import Dirichlet, Neumann, Periodic
+from nipde.errors import KernelError, NipdeError, ShapeError
+from nipde.grid import Axis, Grid
+from nipde.kernels.dense import DenseKernel
+from nipde.kernels.low_rank import LowRankKernel
+
+
+def normal(generator, *shape):
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def dense(grid, batch, components, generator):
+    rows, columns = (count * grid.size for count in components)
+    return DenseKernel(grid, normal(generator, *batch, rows, columns))
+
+
+def low_rank(grid, batch, components, generator, *, rank=4):
+    factors = [normal(generator, *batch, rank, count, *grid.shape) for count in components]
+    return LowRankKernel(grid, *factors)
+
+
+def rank_one(grid, batch, components, generator):
+    return low_rank(grid, batch, components, generator, rank=1)
+
+
+#: Every form of a kernel: a new one is one more line here.
+KERNELS = {
+    "dense": dense,
+    "low_rank": low_rank,
+    "rank_one": rank_one,
+}
+
+
+def box(kinds, nodes):
+    axes = zip(nodes, (1.3, 2.5, 0.7), kinds, strict=False)
+    return Grid(tuple(Axis(count, length, kind) for count, length, kind in axes))
+
+
+D, N, P = Dirichlet(), Neumann(), Periodic()
+GRIDS = [box((D,), (7,)), box((N, P), (5, 4)), box((P, D, N), (4, 3, 5))]
+BATCHES = [(), (3,)]
+COMPONENTS = [(1, 1), (2, 2), (2, 3)]
+
+only_one_system = pytest.mark.parametrize("batch", [()], ids=["one"])
+only_square = pytest.mark.parametrize("components", [(1, 1), (2, 2)], ids=str)
+only_scalar = pytest.mark.parametrize("components", [(1, 1)], ids=["scalar"])
+
+
+@pytest.fixture(params=KERNELS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(params=GRIDS, ids=lambda grid: "x".join(map(str, grid.shape)))
+def grid(request):
+    return request.param
+
+
+@pytest.fixture(params=BATCHES, ids=["one", "batch"])
+def batch(request):
+    return request.param
+
+
+@pytest.fixture(params=COMPONENTS, ids=str)
+def components(request):
+    return request.param
+
+
+@pytest.fixture
+def kernel(name, grid, batch, components):
+    return build(name, grid, batch, components)
+
+
+def build(name, grid, batch=(), components=(1, 1), *, seed=0):
+    return KERNELS[name](grid, batch, components, torch.Generator().manual_seed(seed))
+
+
+def loads_for(kernel, *, pairs=4, batch=None, seed=1):
+    batch = kernel.batch if batch is None else batch
+    generator = torch.Generator().manual_seed(seed)
+    return normal(generator, *batch, pairs, kernel.components[1], *kernel.grid.shape)
+
+
+def weights_of(kernel, count):
+    """The diagonal of W for fields of so many components."""
+    return torch.tensor(np.tile(kernel.grid.weights.reshape(-1), count))
+
+
+def slow_action(kernel, loads):
+    """Σ_j Σ_y K_ij(x, y) w(y) f_j(y), written with every axis by name."""
+    (out, into), grid = kernel.components, kernel.grid
+    blocks = kernel.dense().unflatten(-1, (into, grid.size)).unflatten(-3, (out, grid.size)).numpy()
+    flat = loads.flatten(-grid.dimension).numpy()
+    found = np.einsum("...ixjy,y,...pjy->...pix", blocks, grid.weights.reshape(-1), flat)
+    return torch.tensor(found).unflatten(-1, grid.shape)
+
+
+def tensors_of(kernel):
+    """The numbers a kernel is made of, by name."""
+    members = {field.name: getattr(kernel, field.name) for field in fields(kernel)}
+    return {name: value for name, value in members.items() if isinstance(value, torch.Tensor)}
+
+
+def inner_product(grid, left, right):
+    """∫ left · right dx, for every pair."""
+    return grid.integrate(left * right).sum(-1)
+
+
+def assert_close(found, expected, *, within=1e-12):
+    assert found.shape == expected.shape
+    assert float((found - expected).abs().max()) <= within * float(expected.abs().max())
+
+
+# Action
+
+
+def test_the_shape_is_told(kernel, grid, batch, components):
+    out, into = components
+    assert (kernel.batch, kernel.components, kernel.linear) == (batch, components, True)
+    assert kernel.dense().shape == (*batch, out * grid.size, into * grid.size)
+    assert (kernel @ loads_for(kernel)).shape == (*batch, 4, out, *grid.shape)
+
+
+def test_it_acts_as_its_values_times_the_quadrature(kernel):
+    loads = loads_for(kernel)
+    assert_close(kernel @ loads, slow_action(kernel, loads))
+
+
+@pytest.mark.parametrize("load_batch", [(), (3,)], ids=["shared_loads", "own_loads"])
+def test_systems_and_loads_are_broadcast(kernel, load_batch):
+    loads = loads_for(kernel, batch=load_batch)
+    assert_close(kernel @ loads, slow_action(kernel, loads))
+
+
+def test_several_pairs_at_once_are_the_same_as_one_by_one(kernel):
+    loads, place = loads_for(kernel), -kernel.grid.dimension - 2
+    one_by_one = [kernel @ loads.narrow(place, pair, 1) for pair in range(loads.shape[place])]
+    assert_close(kernel @ loads, torch.cat(one_by_one, place), within=1e-14)
+
+
+@only_one_system
+@only_scalar
+def test_a_bare_field_is_one_scalar_load(kernel, grid):
+    load = loads_for(kernel, pairs=1)
+    response = kernel @ load[0, 0]
+    assert response.shape == grid.shape
+    assert_close(response, slow_action(kernel, load)[0, 0])
+
+
+amounts = st.floats(-1e3, 1e3, allow_subnormal=False)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@settings(max_examples=40, deadline=None)
+@given(
+    a=amounts, b=amounts, seed=st.integers(0, 2**31), grid=st.sampled_from(GRIDS),
+    batch=st.sampled_from(BATCHES), components=st.sampled_from(COMPONENTS),
+)  # fmt: skip
+def test_it_is_linear_in_the_load(name, a, b, seed, grid, batch, components):
+    kernel = build(name, grid, batch, components, seed=seed)
+    f, g = loads_for(kernel, seed=seed + 1), loads_for(kernel, seed=seed + 2)
+    apart, together = a * (kernel @ f) + b * (kernel @ g), kernel @ (a * f + b * g)
+    terms = slow_action(replace(kernel, **{k: v.abs() for k, v in tensors_of(kernel).items()}), abs(a * f) + abs(b * g))
+    assert float((together - apart).abs().max()) <= 1e-13 * float(terms.max())
+
+
+# Algebra
+
+
+def test_the_transpose_exchanges_the_arguments(kernel, components):
+    assert torch.equal(kernel.T.dense(), kernel.dense().mT)
+    assert kernel.T.components == components[::-1]
+    assert kernel.T.batch == kernel.batch
+
+
+def test_the_transpose_is_the_adjoint_under_the_integral(kernel, grid):
+    f, g = loads_for(kernel), loads_for(kernel.T, seed=2)
+    forth, back = inner_product(grid, g, kernel @ f), inner_product(grid, kernel.T @ g, f)
+    assert_close(back, forth)
+
+
+@only_square
+def test_the_diagonal_is_that_of_the_values(kernel, grid, batch, components):
+    expected = kernel.dense().diagonal(dim1=-2, dim2=-1).reshape(*batch, components[0], *grid.shape)
+    assert_close(kernel.diagonal(), expected)
+
+
+@pytest.mark.parametrize("components", [(2, 3), (1, 2)], ids=str)
+def test_there_is_no_diagonal_between_different_components(kernel, components):
+    with pytest.raises(KernelError, match=rf"expected as many .* got \({components[0]}, {components[1]}\)"):
+        kernel.diagonal()
+
+
+def test_the_row_integral_is_the_response_to_one(kernel, grid, batch, components):
+    ones = torch.ones(*batch, 1, components[1], *grid.shape, dtype=torch.float64)
+    assert_close(kernel.row_integral(), slow_action(kernel, ones).squeeze(-grid.dimension - 2))
+
+
+@pytest.mark.parametrize("inner_name", KERNELS)
+def test_composition_is_the_product_with_the_quadrature_between(kernel, inner_name, grid, batch, components):
+    inner = build(inner_name, grid, batch, (components[1], 2), seed=3)
+    composed, loads = kernel @ inner, loads_for(inner)
+    assert (composed.batch, composed.components) == (batch, (components[0], 2))
+    assert_close(composed.dense(), (kernel.dense() * weights_of(kernel, components[1])) @ inner.dense())
+    assert_close(composed @ loads, kernel @ (inner @ loads))
+
+
+@pytest.mark.parametrize("inner_name", KERNELS)
+@pytest.mark.parametrize("batches", [((), (3,)), ((3,), ())], ids=["one_after_many", "many_after_one"])
+def test_one_kernel_composes_with_a_batch(name, inner_name, batches):
+    kernel, inner = build(name, GRIDS[1], batches[0]), build(inner_name, GRIDS[1], batches[1], seed=3)
+    loads = loads_for(inner)
+    assert (kernel @ inner).batch == (3,)
+    assert_close((kernel @ inner) @ loads, kernel @ (inner @ loads))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"components": (3, 2)}, {"grid": box((N, D), (5, 4))}, {"grid": GRIDS[0]}, {"batch": (4,)}],
+    ids=["components", "same_nodes_other_box", "dimension", "batch"],
+)
+@pytest.mark.parametrize("inner_name", KERNELS)
+def test_what_does_not_fit_is_not_composed(name, inner_name, wrong):
+    fitting = {"grid": GRIDS[1], "batch": (3,), "components": (2, 2)}
+    with pytest.raises(KernelError, match=r"expected .*, got "):
+        build(name, **fitting) @ build(inner_name, **(fitting | wrong))
+
+
+@pytest.mark.parametrize("factor", [3, -2.5, torch.tensor(0.5)], ids=str)
+def test_a_number_changes_the_unit(kernel, factor):
+    loads = loads_for(kernel)
+    assert_close((kernel * factor).dense(), kernel.dense() * factor, within=1e-15)
+    assert_close((kernel * factor) @ loads, (kernel @ loads) * factor, within=1e-14)
+
+
+@pytest.mark.parametrize("batch", [(3,), (2, 3)], ids=str)
+def test_every_system_has_its_own_unit(kernel, batch):
+    factors = 10.0 ** torch.arange(-3, 3)[: int(np.prod(batch))].reshape(batch).double()
+    scaled = kernel * factors
+    assert scaled.batch == batch
+    for place in np.ndindex(batch):
+        assert_close(scaled.dense()[place], kernel.dense()[place] * factors[place], within=1e-15)
+
+
+# Gradients and precision
+
+
+def test_gradients_of_the_load_are_right(kernel):
+    load, fast = loads_for(kernel, pairs=2).requires_grad_(), kernel.grid.dimension > 1
+    assert torch.autograd.gradcheck(lambda values: kernel @ values, load, fast_mode=fast)
+
+
+def test_gradients_of_the_kernel_are_right(kernel):
+    names, loads, fast = list(tensors_of(kernel)), loads_for(kernel, pairs=2), kernel.grid.dimension > 1
+    members = [value.clone().requires_grad_() for value in tensors_of(kernel).values()]
+    assert members
+
+    def response(*values):
+        return replace(kernel, **dict(zip(names, values, strict=True))) @ loads
+
+    assert torch.autograd.gradcheck(response, members, fast_mode=fast)
+
+
+@only_square
+def test_float32_stays_float32_and_close(kernel, grid, batch):
+    single = replace(kernel, **{name: value.float() for name, value in tensors_of(kernel).items()})
+    loads, units = loads_for(kernel), torch.full(batch, 2.0, dtype=torch.float64)
+    every = [
+        (single @ loads.float(), kernel @ loads), (single.T @ loads.float(), kernel.T @ loads),
+        (single.row_integral(), kernel.row_integral()), (single.diagonal(), kernel.diagonal()),
+        (single.dense(), kernel.dense()), ((single @ single).dense(), (kernel @ kernel).dense()),
+        ((single * units).dense(), (kernel * units).dense()),
+    ]  # fmt: skip
+    for found, expected in every:
+        assert found.dtype == torch.float32
+        assert_close(found.double(), expected, within=1e-5)
+
+
+# SciPy
+
+
+def matrix_of(kernel):
+    return (kernel.dense() * weights_of(kernel, kernel.components[1])).numpy()
+
+
+@only_one_system
+def test_scipy_sees_the_values_times_the_quadrature(kernel):
+    operator, matrix, rng = kernel.as_linear_operator(), matrix_of(kernel), np.random.default_rng(0)
+    f, g = (rng.standard_normal((count, 3)) for count in matrix.shape[::-1])
+    assert (operator.shape, operator.dtype) == (matrix.shape, np.dtype("float64"))
+    forth = [
+        (operator.matvec(f[:, 0]), f[:, 0]),
+        (operator.matmat(f), f),
+        (operator @ f, f),
+        (operator @ f[:, 1], f[:, 1]),
+    ]
+    for found, load in forth:
+        np.testing.assert_allclose(found, matrix @ load, rtol=0, atol=1e-12 * np.abs(matrix @ f).max())
+    back = [(operator.rmatvec(g[:, 0]), g[:, 0]), (operator.rmatmat(g), g), (operator.T @ g, g)]
+    for found, load in back:
+        np.testing.assert_allclose(found, matrix.T @ load, rtol=0, atol=1e-12 * np.abs(matrix.T @ g).max())
+
+
+@only_one_system
+def test_solvers_of_scipy_run_on_it(kernel):
+    learnt = replace(kernel, **{name: value.clone().requires_grad_() for name, value in tensors_of(kernel).items()})
+    operator, matrix = learnt.as_linear_operator(), matrix_of(kernel)
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    largest = svds(operator, k=1, v0=np.ones(min(matrix.shape)), return_singular_vectors=False)
+    np.testing.assert_allclose(largest, values[:1], rtol=1e-10)
+    response, damp = np.ones(len(matrix)), values[0] / 3
+    expected = right.T @ (values / (values**2 + damp**2) * (left.T @ response))
+    solved = lsqr(operator, response, damp=damp, atol=1e-14, btol=1e-14)[0]
+    np.testing.assert_allclose(solved, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+@only_one_system
+@only_scalar
+def test_scipy_gets_the_precision_it_was_promised(kernel):
+    operator = replace(
+        kernel, **{name: value.float() for name, value in tensors_of(kernel).items()}
+    ).as_linear_operator()
+    ones = np.ones(operator.shape[0], dtype=np.float32)
+    assert operator.dtype == operator.matvec(ones).dtype == operator.rmatvec(ones).dtype == np.float32
+
+
+@only_one_system
+@only_scalar
+def test_scipy_may_bring_complex_vectors(kernel):
+    operator, matrix = kernel.as_linear_operator(), matrix_of(kernel)
+    wave = np.exp(1j * np.arange(len(matrix)))
+    np.testing.assert_allclose(operator @ wave, matrix @ wave, rtol=0, atol=1e-12 * np.abs(matrix).sum())
+
+
+def test_scipy_is_given_one_system_only(name):
+    with pytest.raises(KernelError, match=r"expected one system, got a batch \(3,\): pick one"):
+        build(name, GRIDS[0], (3,)).as_linear_operator()
+
+
+# Refusal
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [
+        ((4, 2, 4, 5), r"expected trailing axes \(5, 4\), got shape \(4, 2, 4, 5\)"),
+        ((5, 4, 4, 2), r"expected trailing axes \(5, 4\), got shape \(5, 4, 4, 2\)"),
+        ((4,), r"expected trailing axes \(5, 4\), got shape \(4,\)"),
+        ((4, 3, 5, 4), r"with 2 component\(s\), got shape \(4, 3, 5, 4\)"),
+        ((4, 1, 5, 4), r"with 2 component\(s\), got shape \(4, 1, 5, 4\)"),
+        ((2, 5, 4), r"expected axes \(\*batch, pair, component, \*space\).*, got shape \(2, 5, 4\): add the missing"),
+        ((5, 4), r"expected axes \(\*batch, pair, component, \*space\).*, got shape \(5, 4\): add the missing"),
+    ],
+    ids=["swapped", "space_first", "no_space", "more_components", "fewer_components", "no_pair", "bare"],
+)
+def test_loads_that_do_not_fit_are_refused(name, batch, shape, text):
+    kernel = build(name, GRIDS[1], batch, (3, 2))
+    with pytest.raises(NipdeError, match=text) as caught:
+        kernel @ torch.zeros(shape, dtype=torch.float64)
+    assert isinstance(caught.value, KernelError | ShapeError)
+
+
+def test_a_bare_field_is_no_load_of_a_batch(name):
+    with pytest.raises(KernelError, match=r"expected axes .*, got shape \(7,\)"):
+        build(name, GRIDS[0], (3,)) @ torch.zeros(7, dtype=torch.float64)
+
+
+# What one form promises alone
+
+
+@pytest.mark.parametrize("shape", [(6, 7), (7, 8), (3, 7, 10)], ids=str)
+def test_values_that_do_not_fit_the_grid_are_refused(shape):
+    with pytest.raises(ShapeError, match=rf"expected multiples of 7 .* got {shape[-2]} × {shape[-1]}"):
+        DenseKernel(GRIDS[0], torch.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((4, 1, 7), (3, 1, 7)), ((2, 4, 1, 7), (4, 1, 7)), ((4, 1, 7), (4, 7, 1)), ((1, 7), (1, 7))],
+    ids=["rank", "batch", "space", "no_rank"],
+)
+def test_factors_that_do_not_fit_are_refused(left, right):
+    with pytest.raises(ShapeError, match=r"expected .*, got "):
+        LowRankKernel(GRIDS[0], torch.zeros(left), torch.zeros(right))
+
+
+def test_the_rank_never_grows_under_composition(batch):
+    thin, thick = build("rank_one", GRIDS[1], batch), build("low_rank", GRIDS[1], batch)
+    assert [(a @ b).rank for a in (thin, thick) for b in (thin, thick)] == [1, 1, 1, 4]
+    assert (thick @ build("dense", GRIDS[1], batch)).rank == 4
+    assert torch.equal(thick.to_dense().values, thick.dense())
