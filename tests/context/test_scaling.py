@@ -27,7 +27,7 @@ def normal(*shape, seed=0):
 
 def some(grid=PLANE, *, batch=(), mask=None, noise=None):
     """Pairs of very different size from system to system."""
-    sizes = 10.0 ** torch.arange(int(np.prod(batch))).reshape(batch)
+    sizes = 10.0 ** torch.arange(int(np.prod(batch)), dtype=torch.float64).reshape(batch)
     loads, responses = normal(*batch, 6, 3, *grid.shape, seed=1), normal(*batch, 6, 2, *grid.shape, seed=2)
     return Pairs(grid, loads, responses, mask, noise).scaled(load=7 * sizes, response=0.03 / sizes)
 
@@ -160,12 +160,12 @@ def test_responses_that_are_zero_wherever_measured_have_no_unit():
         Scaling.of(Pairs(PLANE, whole.loads, whole.responses * ~mask, mask))
 
 
-@pytest.mark.parametrize("noise", [0.2, torch.tensor([0.2, 0.4, 0.0])], ids=["shared", "by_system"])
+@pytest.mark.parametrize("noise", [0.2, torch.tensor([0.2, 0.4, 0.0]).double()], ids=["shared", "by_system"])
 def test_noise_scales_with_the_responses(noise):
     whole = some(batch=(3,))
     pairs = Pairs(PLANE, whole.loads, whole.responses, noise=noise)
     scaling = Scaling.of(pairs)
     found = scaling.normalised(pairs).noise
     assert found.shape == (3,)
-    assert distance(found, noise / scaling.response) < 1e-6
+    assert distance(found, noise / scaling.response) < 1e-15
     assert scaling.normalised(whole.scaled(load=5)).noise is None

@@ -1,6 +1,7 @@
 """One contract for every kernel: whatever its form, it acts as its matrix of values times the quadrature."""
 
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import lsqr, svds
 
 from nipde.boundary import Dirichlet, Neumann, Periodic
-from nipde.errors import KernelError, NipdeError, ShapeError
+from nipde.errors import KernelError, ShapeError
 from nipde.grid import Axis, Grid
 from nipde.kernels.dense import DenseKernel
 from nipde.kernels.low_rank import LowRankKernel
@@ -30,15 +31,11 @@ def low_rank(grid, batch, components, generator, *, rank=4):
     return LowRankKernel(grid, *factors)
 
 
-def rank_one(grid, batch, components, generator):
-    return low_rank(grid, batch, components, generator, rank=1)
-
-
 #: Every form of a kernel: a new one is one more line here.
 KERNELS = {
     "dense": dense,
     "low_rank": low_rank,
-    "rank_one": rank_one,
+    "rank_one": partial(low_rank, rank=1),
 }
 
 
@@ -57,24 +54,14 @@ only_square = pytest.mark.parametrize("components", [(1, 1), (2, 2)], ids=str)
 only_scalar = pytest.mark.parametrize("components", [(1, 1)], ids=["scalar"])
 
 
-@pytest.fixture(params=KERNELS)
-def name(request):
-    return request.param
+def each_of(options, *, ids=None):
+    return pytest.fixture(params=options, ids=ids)(lambda request: request.param)
 
 
-@pytest.fixture(params=GRIDS, ids=lambda grid: "x".join(map(str, grid.shape)))
-def grid(request):
-    return request.param
-
-
-@pytest.fixture(params=BATCHES, ids=["one", "batch"])
-def batch(request):
-    return request.param
-
-
-@pytest.fixture(params=COMPONENTS, ids=str)
-def components(request):
-    return request.param
+name = each_of(KERNELS)
+grid = each_of(GRIDS, ids=lambda grid: "x".join(map(str, grid.shape)))
+batch = each_of(BATCHES, ids=["one", "batch"])
+components = each_of(COMPONENTS, ids=str)
 
 
 @pytest.fixture
@@ -112,9 +99,9 @@ def tensors_of(kernel):
     return {name: value for name, value in members.items() if isinstance(value, torch.Tensor)}
 
 
-def inner_product(grid, left, right):
-    """∫ left · right dx, for every pair."""
-    return grid.integrate(left * right).sum(-1)
+def changed(kernel, change):
+    """The same kernel with every tensor changed."""
+    return replace(kernel, **{name: change(value) for name, value in tensors_of(kernel).items()})
 
 
 def assert_close(found, expected, *, within=1e-12):
@@ -132,13 +119,8 @@ def test_the_shape_is_told(kernel, grid, batch, components):
     assert (kernel @ loads_for(kernel)).shape == (*batch, 4, out, *grid.shape)
 
 
-def test_it_acts_as_its_values_times_the_quadrature(kernel):
-    loads = loads_for(kernel)
-    assert_close(kernel @ loads, slow_action(kernel, loads))
-
-
-@pytest.mark.parametrize("load_batch", [(), (3,)], ids=["shared_loads", "own_loads"])
-def test_systems_and_loads_are_broadcast(kernel, load_batch):
+@pytest.mark.parametrize("load_batch", [(), (3,), (2, 3)], ids=["shared_loads", "own_loads", "more_loads"])
+def test_it_acts_as_its_values_times_the_quadrature(kernel, load_batch):
     loads = loads_for(kernel, batch=load_batch)
     assert_close(kernel @ loads, slow_action(kernel, loads))
 
@@ -146,16 +128,13 @@ def test_systems_and_loads_are_broadcast(kernel, load_batch):
 def test_several_pairs_at_once_are_the_same_as_one_by_one(kernel):
     loads, place = loads_for(kernel), -kernel.grid.dimension - 2
     one_by_one = [kernel @ loads.narrow(place, pair, 1) for pair in range(loads.shape[place])]
-    assert_close(kernel @ loads, torch.cat(one_by_one, place), within=1e-14)
+    assert_close(kernel @ loads, torch.cat(one_by_one, place), within=1e-13)
 
 
-@only_one_system
 @only_scalar
-def test_a_bare_field_is_one_scalar_load(kernel, grid):
-    load = loads_for(kernel, pairs=1)
-    response = kernel @ load[0, 0]
-    assert response.shape == grid.shape
-    assert_close(response, slow_action(kernel, load)[0, 0])
+def test_a_bare_field_is_one_scalar_load(kernel):
+    load = loads_for(kernel, pairs=1, batch=())
+    assert_close(kernel @ load[0, 0], slow_action(kernel, load)[..., 0, 0, *(slice(None),) * kernel.grid.dimension])
 
 
 amounts = st.floats(-1e3, 1e3, allow_subnormal=False)
@@ -171,23 +150,21 @@ def test_it_is_linear_in_the_load(name, a, b, seed, grid, batch, components):
     kernel = build(name, grid, batch, components, seed=seed)
     f, g = loads_for(kernel, seed=seed + 1), loads_for(kernel, seed=seed + 2)
     apart, together = a * (kernel @ f) + b * (kernel @ g), kernel @ (a * f + b * g)
-    terms = slow_action(replace(kernel, **{k: v.abs() for k, v in tensors_of(kernel).items()}), abs(a * f) + abs(b * g))
+    terms = slow_action(DenseKernel(grid, kernel.dense().abs()), abs(a * f) + abs(b * g))
     assert float((together - apart).abs().max()) <= 1e-13 * float(terms.max())
 
 
 # Algebra
 
 
-def test_the_transpose_exchanges_the_arguments(kernel, components):
-    assert torch.equal(kernel.T.dense(), kernel.dense().mT)
-    assert kernel.T.components == components[::-1]
-    assert kernel.T.batch == kernel.batch
+def test_the_transpose_exchanges_the_arguments(kernel, batch, components):
+    assert_close(kernel.T.dense(), kernel.dense().mT, within=1e-14)
+    assert (kernel.T.batch, kernel.T.components) == (batch, components[::-1])
 
 
 def test_the_transpose_is_the_adjoint_under_the_integral(kernel, grid):
     f, g = loads_for(kernel), loads_for(kernel.T, seed=2)
-    forth, back = inner_product(grid, g, kernel @ f), inner_product(grid, kernel.T @ g, f)
-    assert_close(back, forth)
+    assert_close(grid.integrate((kernel.T @ g) * f).sum(-1), grid.integrate(g * (kernel @ f)).sum(-1))
 
 
 @only_square
@@ -226,10 +203,9 @@ def test_one_kernel_composes_with_a_batch(name, inner_name, batches):
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"components": (3, 2)}, {"grid": box((N, D), (5, 4))}, {"grid": GRIDS[0]}, {"batch": (4,)}],
-    ids=["components", "same_nodes_other_box", "dimension", "batch"],
-)
+    "wrong", [{"components": (3, 2)}, {"grid": box((N, D), (5, 4))}, {"grid": GRIDS[0]}, {"batch": (4,)}],
+    ids=["components", "boundary", "dimension", "batch"],
+)  # fmt: skip
 @pytest.mark.parametrize("inner_name", KERNELS)
 def test_what_does_not_fit_is_not_composed(name, inner_name, wrong):
     fitting = {"grid": GRIDS[1], "batch": (3,), "components": (2, 2)}
@@ -240,8 +216,8 @@ def test_what_does_not_fit_is_not_composed(name, inner_name, wrong):
 @pytest.mark.parametrize("factor", [3, -2.5, torch.tensor(0.5)], ids=str)
 def test_a_number_changes_the_unit(kernel, factor):
     loads = loads_for(kernel)
-    assert_close((kernel * factor).dense(), kernel.dense() * factor, within=1e-15)
-    assert_close((kernel * factor) @ loads, (kernel @ loads) * factor, within=1e-14)
+    assert_close((kernel * factor).dense(), kernel.dense() * factor, within=1e-14)
+    assert_close((kernel * factor) @ loads, (kernel @ loads) * factor, within=1e-13)
 
 
 @pytest.mark.parametrize("batch", [(3,), (2, 3)], ids=str)
@@ -250,31 +226,26 @@ def test_every_system_has_its_own_unit(kernel, batch):
     scaled = kernel * factors
     assert scaled.batch == batch
     for place in np.ndindex(batch):
-        assert_close(scaled.dense()[place], kernel.dense()[place] * factors[place], within=1e-15)
+        assert_close(scaled.dense()[place], kernel.dense()[place] * factors[place], within=1e-14)
 
 
 # Gradients and precision
 
 
-def test_gradients_of_the_load_are_right(kernel):
-    load, fast = loads_for(kernel, pairs=2).requires_grad_(), kernel.grid.dimension > 1
-    assert torch.autograd.gradcheck(lambda values: kernel @ values, load, fast_mode=fast)
-
-
-def test_gradients_of_the_kernel_are_right(kernel):
-    names, loads, fast = list(tensors_of(kernel)), loads_for(kernel, pairs=2), kernel.grid.dimension > 1
-    members = [value.clone().requires_grad_() for value in tensors_of(kernel).values()]
+def test_gradients_of_the_load_and_of_the_kernel_are_right(kernel):
+    members, loads, fast = tensors_of(kernel), loads_for(kernel, pairs=2), kernel.grid.dimension > 1
     assert members
+    free = [value.clone().requires_grad_() for value in (loads, *members.values())]
 
-    def response(*values):
-        return replace(kernel, **dict(zip(names, values, strict=True))) @ loads
+    def response(values, *tensors):
+        return replace(kernel, **dict(zip(members, tensors, strict=True))) @ values
 
-    assert torch.autograd.gradcheck(response, members, fast_mode=fast)
+    assert torch.autograd.gradcheck(response, free, fast_mode=fast)
 
 
 @only_square
-def test_float32_stays_float32_and_close(kernel, grid, batch):
-    single = replace(kernel, **{name: value.float() for name, value in tensors_of(kernel).items()})
+def test_float32_stays_float32_and_close(kernel, batch):
+    single = changed(kernel, torch.Tensor.float)
     loads, units = loads_for(kernel), torch.full(batch, 2.0, dtype=torch.float64)
     every = [
         (single @ loads.float(), kernel @ loads), (single.T @ loads.float(), kernel.T @ loads),
@@ -298,49 +269,40 @@ def matrix_of(kernel):
 def test_scipy_sees_the_values_times_the_quadrature(kernel):
     operator, matrix, rng = kernel.as_linear_operator(), matrix_of(kernel), np.random.default_rng(0)
     f, g = (rng.standard_normal((count, 3)) for count in matrix.shape[::-1])
+    forth, back = matrix @ f, matrix.T @ g
     assert (operator.shape, operator.dtype) == (matrix.shape, np.dtype("float64"))
-    forth = [
-        (operator.matvec(f[:, 0]), f[:, 0]),
-        (operator.matmat(f), f),
-        (operator @ f, f),
-        (operator @ f[:, 1], f[:, 1]),
-    ]
-    for found, load in forth:
-        np.testing.assert_allclose(found, matrix @ load, rtol=0, atol=1e-12 * np.abs(matrix @ f).max())
-    back = [(operator.rmatvec(g[:, 0]), g[:, 0]), (operator.rmatmat(g), g), (operator.T @ g, g)]
-    for found, load in back:
-        np.testing.assert_allclose(found, matrix.T @ load, rtol=0, atol=1e-12 * np.abs(matrix.T @ g).max())
+    for found, expected in [
+        (operator.matvec(f[:, 0]), forth[:, 0]), (operator @ f[:, 1], forth[:, 1]), (operator.matmat(f), forth),
+        (operator @ f, forth), (operator.rmatvec(g[:, 0]), back[:, 0]), (operator.rmatmat(g), back),
+        (operator.T @ g, back), (operator @ f[:, :1], forth[:, :1]),
+    ]:  # fmt: skip
+        assert found.shape == expected.shape
+        assert np.abs(found - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
 @only_one_system
 def test_solvers_of_scipy_run_on_it(kernel):
-    learnt = replace(kernel, **{name: value.clone().requires_grad_() for name, value in tensors_of(kernel).items()})
+    learnt = changed(kernel, lambda value: value.clone().requires_grad_())
     operator, matrix = learnt.as_linear_operator(), matrix_of(kernel)
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
     largest = svds(operator, k=1, v0=np.ones(min(matrix.shape)), return_singular_vectors=False)
-    np.testing.assert_allclose(largest, values[:1], rtol=1e-10)
+    assert largest == pytest.approx(values[:1], rel=1e-10)
     response, damp = np.ones(len(matrix)), values[0] / 3
     expected = right.T @ (values / (values**2 + damp**2) * (left.T @ response))
     solved = lsqr(operator, response, damp=damp, atol=1e-14, btol=1e-14)[0]
-    np.testing.assert_allclose(solved, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+    assert np.abs(solved - expected).max() <= 1e-9 * np.abs(expected).max()
 
 
-@only_one_system
-@only_scalar
-def test_scipy_gets_the_precision_it_was_promised(kernel):
-    operator = replace(
-        kernel, **{name: value.float() for name, value in tensors_of(kernel).items()}
-    ).as_linear_operator()
+def test_scipy_gets_the_precision_it_was_promised(name):
+    operator = changed(build(name, GRIDS[1]), torch.Tensor.float).as_linear_operator()
     ones = np.ones(operator.shape[0], dtype=np.float32)
     assert operator.dtype == operator.matvec(ones).dtype == operator.rmatvec(ones).dtype == np.float32
 
 
-@only_one_system
-@only_scalar
-def test_scipy_may_bring_complex_vectors(kernel):
-    operator, matrix = kernel.as_linear_operator(), matrix_of(kernel)
-    wave = np.exp(1j * np.arange(len(matrix)))
-    np.testing.assert_allclose(operator @ wave, matrix @ wave, rtol=0, atol=1e-12 * np.abs(matrix).sum())
+def test_scipy_may_bring_complex_vectors(name):
+    kernel = build(name, GRIDS[1])
+    matrix, wave = matrix_of(kernel), np.exp(1j * np.arange(GRIDS[1].size))
+    assert np.abs(kernel.as_linear_operator() @ wave - matrix @ wave).max() <= 1e-12 * np.abs(matrix @ wave).max()
 
 
 def test_scipy_is_given_one_system_only(name):
@@ -351,29 +313,21 @@ def test_scipy_is_given_one_system_only(name):
 # Refusal
 
 
-@pytest.mark.parametrize(
-    ("shape", "text"),
-    [
-        ((4, 2, 4, 5), r"expected trailing axes \(5, 4\), got shape \(4, 2, 4, 5\)"),
-        ((5, 4, 4, 2), r"expected trailing axes \(5, 4\), got shape \(5, 4, 4, 2\)"),
-        ((4,), r"expected trailing axes \(5, 4\), got shape \(4,\)"),
-        ((4, 3, 5, 4), r"with 2 component\(s\), got shape \(4, 3, 5, 4\)"),
-        ((4, 1, 5, 4), r"with 2 component\(s\), got shape \(4, 1, 5, 4\)"),
-        ((2, 5, 4), r"expected axes \(\*batch, pair, component, \*space\).*, got shape \(2, 5, 4\): add the missing"),
-        ((5, 4), r"expected axes \(\*batch, pair, component, \*space\).*, got shape \(5, 4\): add the missing"),
-    ],
-    ids=["swapped", "space_first", "no_space", "more_components", "fewer_components", "no_pair", "bare"],
-)
-def test_loads_that_do_not_fit_are_refused(name, batch, shape, text):
-    kernel = build(name, GRIDS[1], batch, (3, 2))
-    with pytest.raises(NipdeError, match=text) as caught:
-        kernel @ torch.zeros(shape, dtype=torch.float64)
-    assert isinstance(caught.value, KernelError | ShapeError)
+MISSING = r"expected axes \(\*batch, pair, component, \*space\).*, got shape {}: add the missing axes"
 
 
-def test_a_bare_field_is_no_load_of_a_batch(name):
-    with pytest.raises(KernelError, match=r"expected axes .*, got shape \(7,\)"):
-        build(name, GRIDS[0], (3,)) @ torch.zeros(7, dtype=torch.float64)
+@pytest.mark.parametrize(("shape", "error", "text"), [
+    ((4, 2, 4, 5), ShapeError, r"expected trailing axes \(5, 4\), got shape \(4, 2, 4, 5\)"),
+    ((5, 4, 4, 2), ShapeError, r"expected trailing axes \(5, 4\), got shape \(5, 4, 4, 2\)"),
+    ((4,), ShapeError, r"expected trailing axes \(5, 4\), got shape \(4,\)"),
+    ((4, 3, 5, 4), KernelError, r"expected .* with 2 component\(s\), got shape \(4, 3, 5, 4\)"),
+    ((4, 1, 5, 4), KernelError, r"expected .* with 2 component\(s\), got shape \(4, 1, 5, 4\)"),
+    ((2, 5, 4), KernelError, MISSING.format(r"\(2, 5, 4\)")),
+    ((5, 4), KernelError, MISSING.format(r"\(5, 4\)")),
+], ids=["swapped", "space_first", "no_space", "more_components", "fewer_components", "no_pair", "bare"])  # fmt: skip
+def test_loads_that_do_not_fit_are_refused(name, batch, shape, error, text):
+    with pytest.raises(error, match=text):
+        build(name, GRIDS[1], batch, (3, 2)) @ torch.zeros(shape, dtype=torch.float64)
 
 
 # What one form promises alone
@@ -385,18 +339,23 @@ def test_values_that_do_not_fit_the_grid_are_refused(shape):
         DenseKernel(GRIDS[0], torch.zeros(shape))
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [((4, 1, 7), (3, 1, 7)), ((2, 4, 1, 7), (4, 1, 7)), ((4, 1, 7), (4, 7, 1)), ((1, 7), (1, 7))],
-    ids=["rank", "batch", "space", "no_rank"],
-)
+@pytest.mark.parametrize(("left", "right"), [
+    ((4, 1, 7), (3, 1, 7)), ((2, 4, 1, 7), (4, 1, 7)), ((4, 1, 7), (4, 7, 1)), ((1, 7), (1, 7))
+], ids=["rank", "batch", "space", "no_rank"])  # fmt: skip
 def test_factors_that_do_not_fit_are_refused(left, right):
     with pytest.raises(ShapeError, match=r"expected .*, got "):
         LowRankKernel(GRIDS[0], torch.zeros(left), torch.zeros(right))
+
+
+def test_a_low_rank_kernel_is_the_sum_of_its_products(grid):
+    kernel = build("low_rank", grid, (3,), (2, 3))
+    left, right = kernel.left[2, :, 1].flatten(1), kernel.right[2, :, 0].flatten(1)
+    block = kernel.dense()[2, grid.size :, : grid.size]  # second component of the response, first of the load
+    assert_close(block, sum(torch.outer(a, b) for a, b in zip(left, right, strict=True)))
+    assert torch.equal(kernel.to_dense().values, kernel.dense())
 
 
 def test_the_rank_never_grows_under_composition(batch):
     thin, thick = build("rank_one", GRIDS[1], batch), build("low_rank", GRIDS[1], batch)
     assert [(a @ b).rank for a in (thin, thick) for b in (thin, thick)] == [1, 1, 1, 4]
     assert (thick @ build("dense", GRIDS[1], batch)).rank == 4
-    assert torch.equal(thick.to_dense().values, thick.dense())

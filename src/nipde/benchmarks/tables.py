@@ -155,6 +155,68 @@ def _kills(found: dict[str, Any]) -> str:
     return _table(("killed", "times", "same digest as undisturbed", "only missing shards recomputed"), rows)
 
 
+def _params(found: dict[str, Any]) -> str:
+    rows = [
+        (row["row"], f"{row['paper']:,}", f"{row['ours']:,}", f"{row['ours'] - row['paper']:,}", row["dead"])
+        for row in found["rows"]
+    ]
+    layer = found["afno_per_layer"]
+    rows.append(
+        ("AFNO, each further layer", f"{layer['paper']:,}", f"{layer['ours']:,}", layer["ours"] - layer["paper"], 0)
+    )
+    return _table(("model", "paper", "ours", "difference", "of these never act"), rows)
+
+
+def _step(found: dict[str, Any]) -> str:
+    rows = [
+        (
+            f"{row['nodes']}², {'all modes' if row['modes'] is None else str(row['modes']) + ' modes per axis'}",
+            *(f"{row['milliseconds'][form]:.0f}" for form in ("plain", "ours", "floor")),
+            f"{row['speedup']:.1f}",
+            f"{row['over_floor']:.2f}",
+            *(f"{row['peak_mib'][form]:.0f}" for form in ("plain", "ours")),
+            f"{row['memory_ratio']:.2f}",
+        )
+        for row in found["rows"]
+    ]
+    head = ("grid", "plain, ms", "ours, ms", "bare products, ms", "speed-up", "over bare products", "plain, MiB",
+            "ours, MiB", "memory ratio")  # fmt: skip
+    return _table(head, rows) + (
+        f"\nForward and backward of a {found['layers']}-layer NIPS, batch {found['batch']}, d = {found['pairs']}, "
+        f"d_k = {found['channels']}; processor time of one thread.\n"
+    )
+
+
+def _tokens(found: dict[str, Any]) -> str:
+    sizes = sorted({point["nodes"] for model in found["models"] for point in model["points"]})
+    rows = []
+    for model in found["models"]:
+        at = {point["nodes"]: point for point in model["points"]}
+        powers = model["exponents"]
+        for what, unit, name in (("seconds", 1.0, "seconds"), ("bytes", 2**20, "peak MiB")):
+            digits = 2 if what == "seconds" else 0
+            values = [f"{at[size][what] / unit:,.{digits}f}" if size in at else "–" for size in sizes]
+            power = "–" if powers[what] is None else f"{powers[what]:.2f}"
+            rows.append((f"{model['model']}: {name}", *values, power))
+    closeness = [
+        point["bytes"] / point["predicted_bytes"]
+        for model in found["models"] for point in model["points"] if "predicted_bytes" in point
+    ]  # fmt: skip
+    paper = [
+        (f"NAO, {row['form']}, {row['nodes'] ** 2:,} nodes", f"{row['predicted_gb']:.1f}",
+         "fits" if row["predicted_gb"] < 40 else "does not fit",
+         "out of memory" if row["paper_gb"] is None else f"{row['paper_gb']:.2f}")
+        for row in found["paper"]
+    ]  # fmt: skip
+    head = ("one step", *(f"{size**2:,}" for size in sizes), "exponent")
+    return "\n".join([
+        _table(head, rows),
+        f"Measured over predicted memory of NAO: {min(closeness):.2f} to {max(closeness):.2f}. At the paper's batch of "
+        "100, on its card of 40 GB:\n",
+        _table(("4 layers", "predicted, GB", "verdict", "the paper, GB"), paper),
+    ])  # fmt: skip
+
+
 def _transforms(found: dict[str, Any]) -> str:
     rows = [(f"{row['nodes']}²", *(f"{row['fft_over_dense'][kind]:.2f}" for kind in row["fft_over_dense"]))
             for row in found["rows"]]  # fmt: skip
@@ -165,6 +227,9 @@ def _transforms(found: dict[str, Any]) -> str:
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "physics": _physics,
     "random-fields": _random_fields,
+    "params": _params,
+    "step": _step,
+    "tokens": _tokens,
     "generation": _generation,
     "integrity": _integrity,
     "kills": _kills,

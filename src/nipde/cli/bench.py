@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from nipde.benchmarks.record import read_record
 from nipde.benchmarks.run import MEASUREMENTS
 from nipde.benchmarks.run import run as measure
-from nipde.benchmarks.tables import documents_below, fill
+from nipde.benchmarks.tables import documents_below, fill, render
 from nipde.cli.terminal import parser, say
 
 
@@ -21,5 +22,7 @@ def run(words: list[str]) -> int:
         changed = fill(documents_below(chosen.results.parent), results=chosen.results, check=chosen.check)
         say(f"refreshed: {', '.join(map(str, changed))}" if changed else "all tables are current")
     else:
-        say(f"written: {measure(chosen.name, results=chosen.results, quick=chosen.quick)}")
+        path = measure(chosen.name, results=chosen.results, quick=chosen.quick)
+        say(render(read_record(chosen.results, chosen.name)))
+        say(f"written: {path}")
     return 0

@@ -6,6 +6,7 @@ Fields are `(*batch, pair, component, *space)`; a batch holds several systems, e
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -30,7 +31,7 @@ class Pairs:
     def __post_init__(self) -> None:
         for name in ("loads", "responses"):
             _check_field(name, getattr(self, name), self.grid)
-        leading = [field.shape[: self._component] for field in (self.loads, self.responses)]
+        leading = [field.shape[: -self.grid.dimension - 1] for field in (self.loads, self.responses)]
         if leading[0] != leading[1]:
             raise ShapeError(
                 "loads and responses do not pair up",
@@ -43,6 +44,9 @@ class Pairs:
             raise PairsError(expected=f"responses like the loads, {kinds[0]}", got=kinds[1], remedy="use .to(loads)")
         if self.noise is not None and not bool((torch.as_tensor(self.noise) >= 0).all()):
             raise PairsError(expected="a noise level >= 0", got=self.noise, remedy="give a standard deviation, or None")
+        shape = tuple(torch.as_tensor(self.noise).shape) if self.noise is not None else ()
+        if shape not in ((), self.batch):
+            raise ShapeError("noise does not fit", expected=f"one level, or one per system {self.batch}", got=shape)
         if self.mask is not None:
             self._check_mask(self.mask)
 
@@ -54,9 +58,10 @@ class Pairs:
         scalar = grid.dimension + 1
         fields = [_as_float(name, values) for name, values in (("loads", loads), ("responses", responses))]
         fields = [field.unsqueeze(1) if field.ndim == scalar else field for field in fields]
-        fields[1] = fields[1].to(fields[0])
+        precision = torch.promote_types(fields[0].dtype, fields[1].dtype)
+        fields = [field.to(device=fields[0].device, dtype=precision) for field in fields]
         if mask is not None:
-            mask = torch.tensor(mask) if not isinstance(mask, Tensor) else mask
+            mask = _copied(mask) if not isinstance(mask, Tensor) else mask
             mask = mask.unsqueeze(1) if mask.ndim == scalar else mask
         pairs = cls(grid, fields[0], fields[1], mask, noise)
         pairs.check_finite()
@@ -79,9 +84,10 @@ class Pairs:
 
     def take(self, pairs: Any) -> Self:
         """Some of the pairs, by index, slice or permutation."""
+        pairs = [int(pairs)] if getattr(pairs, "ndim", None) == 0 or isinstance(pairs, int) else pairs
         index = (..., pairs, *(slice(None),) * (self.grid.dimension + 1))
         mask = self.mask
-        if mask is not None and mask.ndim >= self.grid.dimension + 2 and mask.shape[self._component - 1] != 1:
+        if mask is not None and mask.ndim >= self.grid.dimension + 2 and mask.shape[-self.grid.dimension - 2] != 1:
             mask = mask[index]
         return replace(self, loads=self.loads[index], responses=self.responses[index], mask=mask)
 
@@ -107,7 +113,8 @@ class Pairs:
         """Another precision or device."""
         mask = None if self.mask is None else self.mask.to(device=device)
         loads, responses = (field.to(device=device, dtype=dtype) for field in (self.loads, self.responses))
-        return replace(self, loads=loads, responses=responses, mask=mask)
+        noise = self.noise.to(device=device, dtype=dtype) if isinstance(self.noise, Tensor) else self.noise
+        return replace(self, loads=loads, responses=responses, mask=mask, noise=noise)
 
     def check_finite(self) -> None:
         """Raise if a load, or a response that counts as measured, holds NaN or infinity."""
@@ -157,8 +164,14 @@ class Pairs:
         return [f"batch axis {place}" for place in range(ndim - len(names))] + names
 
 
+def _copied(values: Any) -> Tensor:
+    """A copy in native byte order without negative strides: torch knows neither."""
+    array = np.asarray(values)
+    return torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
+
+
 def _as_float(name: str, values: Any) -> Tensor:
-    tensor = values if isinstance(values, Tensor) else torch.tensor(values)
+    tensor = values if isinstance(values, Tensor) else _copied(values)
     if tensor.is_complex():
         raise PairsError(f"{name} are complex", expected="real numbers", got=tensor.dtype, remedy="split the parts")
     return tensor if tensor.is_floating_point() else tensor.double()

@@ -29,7 +29,7 @@ class Scaling:
         found = {}
         for name, mask in (("loads", None), ("responses", pairs.mask)):
             rms = _rms(getattr(pairs, name), pairs.grid, mask)
-            if not bool((rms > 0).all()):
+            if not (torch.compiler.is_compiling() or bool((rms > 0).all())):
                 raise PairsError(f"all {name} of a system are zero", expected="at least one other", got="zeros")
             found[name] = rms
         return cls(found["loads"], found["responses"])
@@ -45,9 +45,17 @@ class Scaling:
 
 
 def _rms(field: Tensor, grid: Grid, mask: Tensor | None) -> Float[Tensor, "*batch"]:
-    axes = tuple(range(-grid.dimension - 2, 0))
-    weights = torch.tensor(grid.weights, dtype=field.dtype, device=field.device).expand_as(field)
+    found = _root_mean_square(field, grid, mask)
+    if torch.compiler.is_compiling() or bool((torch.isfinite(found) & (found > 0)).all()):
+        return found
+    return _root_mean_square(field.double(), grid, mask).to(field)  # squares of float32 leave its range at 1e±19
+
+
+def _root_mean_square(field: Tensor, grid: Grid, mask: Tensor | None) -> Float[Tensor, "*batch"]:
+    weights = field.new_tensor(grid.weights).flatten()  # a product with them is one pass; a broadcast would be two
+    squares = field * field
+    measured = field.new_full((), grid.volume)
     if mask is not None:
-        weights = weights * mask
-        field = torch.where(mask, field, 0)
-    return ((field * field * weights).sum(axes) / weights.sum(axes)) ** 0.5
+        squares = torch.where(mask, squares, 0)
+        measured = (mask.expand_as(field).flatten(-grid.dimension).to(field) @ weights).mean((-2, -1))
+    return ((squares.flatten(-grid.dimension) @ weights).mean((-2, -1)) / measured).sqrt()

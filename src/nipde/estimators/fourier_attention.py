@@ -11,7 +11,8 @@ so the multiplier acts on modes, M mixes the channels of modes, and the tokens a
 grid spread over devices meet in (Y, G) forward and in their gradients backward, and nowhere else.
 
 Tokens are `(field, *space, sample, pair)`. `fourier_attention` is one autograd function with its backward written
-out; `plain_fourier_attention` says the same in five lines and is its oracle.
+out; `plain_fourier_attention` says the same in five lines and is its oracle. The last layer needs only the queries'
+convolution, `fourier_convolution`.
 """
 
 from typing import Any
@@ -48,9 +49,41 @@ def fourier_attention(
     scale: float,
     matrices: Matrices,
 ) -> Float[Tensor, "field *space sample pair"]:
-    """The same, fast."""
+    """The same, fast; tracers get the definition, which has no loop over samples."""
+    if torch.compiler.is_compiling():
+        return plain_fourier_attention(tokens, blocks, weights, scale=scale, matrices=matrices)
     found: Tensor = _FourierAttention.apply(tokens, blocks, *weights, scale, matrices)  # type: ignore[no-untyped-call]
     return found
+
+
+def fourier_convolution(
+    tokens: Float[Tensor, "field *space column"],
+    blocks: Float[Tensor, "field mode parity parity"],
+    *,
+    matrices: Matrices,
+) -> Float[Tensor, "component *space column"]:
+    """R_f∘g + R_u∘v, component by component: the two halves of the fields are summed as modes, then synthesised."""
+    if torch.compiler.is_compiling():
+        loads, responses = synthesis(blocks @ analysis(tokens, matrices), matrices).chunk(2)
+        return loads + responses
+    found: Tensor = _FourierConvolution.apply(tokens, blocks, matrices)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _FourierConvolution(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tokens: Tensor, blocks: Tensor, matrices: Matrices) -> Tensor:
+        modes = analysis(tokens, matrices)
+        ctx.save_for_backward(modes, blocks)
+        ctx.matrices = matrices
+        loads, responses = _filter(blocks, modes).chunk(2)
+        return synthesis(loads + responses, matrices)
+
+    @staticmethod
+    def backward(ctx: Any, above: Tensor) -> Any:
+        modes, blocks = ctx.saved_tensors
+        d_filtered = analysis(above, ctx.matrices).repeat(2, 1, 1, 1)
+        return synthesis(_filter(blocks.mT, d_filtered), ctx.matrices), d_filtered @ modes.mT, None
 
 
 class _FourierAttention(torch.autograd.Function):

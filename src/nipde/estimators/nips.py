@@ -17,12 +17,11 @@ from torch import Tensor, nn
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
 from nipde.estimators.attention import QueryKey
-from nipde.estimators.fourier_attention import fourier_attention
+from nipde.estimators.fourier_attention import fourier_attention, fourier_convolution
 from nipde.estimators.token_model import TokenModel
 from nipde.grid import Grid
 from nipde.kernels.preprocessed import PreprocessedKernel
 from nipde.spectral.filter import SpectralFilter
-from nipde.spectral.waves import analysis, synthesis
 
 #: Samples are worked through together while their tokens take about this much memory (measured, docs/design.md).
 TILE_BYTES = 1_500_000
@@ -67,24 +66,24 @@ class NIPS(TokenModel):
         layers = [cast(NIPSLayer, layer) for layer in self.layers]
         with torch.autocast(tokens.device.type, enabled=False):
             blocks = [layer.filter.blocks() for layer in layers]
+            if torch.compiler.is_compiling():
+                return self._tile(tokens, layers, blocks)  # a traced batch has no size to cut
             together = max(1, TILE_BYTES // (tokens[0].numel() * tokens.element_size()))
-            tiles = [self._tile(tile, layers, blocks) for tile in tokens.split(together)]
-        left, right = zip(*tiles, strict=True)
+            left, right = zip(*(self._tile(tile, layers, blocks) for tile in tokens.split(together)), strict=True)
         return torch.cat(left), torch.cat(right)
 
     def _tile(self, tokens: Tensor, layers: list[NIPSLayer], blocks: list[Tensor]) -> tuple[Tensor, Tensor]:
         """The whole network on a few samples; inside, tokens are (field, *space, sample, pair)."""
-        samples, last = len(tokens), layers[-1]
+        samples, last = tokens.shape[0], layers[-1]
         matrices = last.filter.matrices(tokens)
         refined = self.input_norm(tokens).transpose(0, 1).reshape(self.fields, *self.grid.shape, samples, self.pairs)
         scale = self.attention_scale(self.channels)
         for layer, block in zip(layers, blocks, strict=True):
             if layer.norm is not None:
                 found = fourier_attention(refined, block, layer.maps.projections(), scale=scale, matrices=matrices)
-                refined = refined + layer.norm(found)
-        modes = (blocks[-1] @ analysis(refined.flatten(-2), matrices)).unflatten(0, (2, self.components))
-        convolved = synthesis(modes.sum(0), matrices).unflatten(-1, (samples, self.pairs))
-        queries = last.maps.query(convolved) / sqrt(self.channels)
+                refined = layer.norm(found).add_(refined)
+        convolved = fourier_convolution(refined.flatten(-2), blocks[-1], matrices=matrices)
+        queries = last.maps.query(convolved.unflatten(-1, (samples, self.pairs))).mul_(1 / sqrt(self.channels))
         keys = last.maps.key(refined[: self.components])
         left, right = (factor.flatten(0, -3).transpose(0, 1) for factor in (queries, keys))
         return left, right

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self, overload
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from scipy.sparse.linalg import LinearOperator
@@ -52,7 +53,8 @@ class Predictor(ABC):
                 )
             self._check_composition(other)
             return self.compose(other)
-        if tuple(other.shape) == self.grid.shape and self.components == (1, 1):
+        if other.ndim == self.grid.dimension and self.components == (1, 1):
+            self.grid.check(other)
             return self.predict(other[None, None]).squeeze(-self.grid.dimension - 1).squeeze(-self.grid.dimension - 1)
         self.check_loads(other)
         return self.predict(other)
@@ -93,6 +95,9 @@ class Kernel(Predictor):
     def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
         """Every kernel times a number: a change of units."""
 
+    def __rmul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
+        return self * factor
+
     @abstractmethod
     def compose(self, inner: "Kernel") -> "Kernel":
         """(K ∘ L)(x, y) = ∫ K(x, z) L(z, y) dz, a density again."""
@@ -114,29 +119,27 @@ class Kernel(Predictor):
         """For SciPy: the map from nodal values of a load to nodal values of the response, both flattened."""
         if self.batch:
             raise KernelError(expected="one system", got=f"a batch {self.batch}", remedy="pick one of them first")
-        rows, columns = (count * self.grid.size for count in self.components)
         like = self._ones()
-        weights = self.grid.weights.reshape(-1)
+        shape = tuple(count * self.grid.size for count in self.components)
+        dtype = like.cpu().numpy().dtype
+        weights = [np.tile(self.grid.weights.reshape(-1), count).astype(dtype) for count in self.components]
 
         def apply(kernel: Kernel, vectors: Any) -> Any:
+            if np.iscomplexobj(vectors):
+                return apply(kernel, vectors.real) + 1j * apply(kernel, vectors.imag)
             loads = torch.as_tensor(vectors.T.copy(), dtype=like.dtype, device=like.device)
             fields = loads.reshape(-1, kernel.components[1], *self.grid.shape)
             return kernel.predict(fields).detach().reshape(len(fields), -1).T.cpu().numpy()
 
         def forward(vectors: Any) -> Any:
-            return apply(self, vectors.reshape(columns, -1)).reshape(rows, *vectors.shape[1:])
+            return apply(self, vectors.reshape(shape[1], -1)).reshape(shape[0], *vectors.shape[1:])
 
         def adjoint(vectors: Any) -> Any:
             # (K W)ᵀ = W Kᵀ, and our transpose integrates: W Kᵀ W (v / w).
-            count_in, count_out = self.components[1], self.components[0]
-            flat = vectors.reshape(rows, -1) / torch.tensor(weights).repeat(count_out).numpy()[:, None]
-            found = apply(self.T, flat) * torch.tensor(weights).repeat(count_in).numpy()[:, None]
-            return found.reshape(columns, *vectors.shape[1:])
+            found = apply(self.T, vectors.reshape(shape[0], -1) / weights[0][:, None]) * weights[1][:, None]
+            return found.reshape(shape[1], *vectors.shape[1:])
 
-        dtype = torch.empty((), dtype=like.dtype).numpy().dtype
-        return LinearOperator(
-            (rows, columns), matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=dtype
-        )
+        return LinearOperator(shape, matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=dtype)
 
     @abstractmethod
     def _ones(self) -> Float[Tensor, "*space"]:
@@ -153,6 +156,12 @@ class Kernel(Predictor):
             )
 
     def _check_composition(self, inner: "Kernel") -> None:
+        try:
+            torch.broadcast_shapes(inner.batch, self.batch)
+        except RuntimeError:
+            raise KernelError(
+                "kernels do not compose", expected=f"systems {self.batch}", got=inner.batch, remedy="match the batches"
+            ) from None
         if inner.grid != self.grid or inner.components[0] != self.components[1]:
             raise KernelError(
                 "kernels do not compose",

@@ -22,6 +22,10 @@ class LowRankKernel(Kernel):
     def __post_init__(self) -> None:
         for field in (self.left, self.right):
             self.grid.check(field)
+            if field.ndim < self.grid.dimension + 2:
+                raise ShapeError(
+                    "factors lack axes", expected="(*batch, rank, component, *space)", got=tuple(field.shape)
+                )
         component = -self.grid.dimension - 1
         if self.left.shape[:component] != self.right.shape[:component]:
             raise ShapeError(
@@ -52,7 +56,7 @@ class LowRankKernel(Kernel):
 
     def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
         factor = torch.as_tensor(factor, dtype=self.left.dtype, device=self.left.device)
-        return type(self)(self.grid, self.left * factor[(..., *(None,) * (self.grid.dimension + 2))], self.right)
+        return self._of(self.left * factor[(..., *(None,) * (self.grid.dimension + 2))], self.right)
 
     def predict(
         self, loads: Float[Tensor, "*batch_pair_component_space"]
@@ -63,8 +67,8 @@ class LowRankKernel(Kernel):
     def compose(self, inner: Kernel) -> "LowRankKernel":
         """The right fields seen through the inner kernel; the rank stays, or falls to the inner one's."""
         if isinstance(inner, LowRankKernel) and inner.rank < self.rank:
-            return LowRankKernel(self.grid, self.predict(inner.left), inner.right)
-        return LowRankKernel(self.grid, self.left, inner.T.predict(self.right))
+            return self._of(self.predict(inner.left), inner.right)
+        return self._of(self.left, inner.T.predict(self.right))
 
     def diagonal(self) -> Float[Tensor, "*batch_component_space"]:
         """Σ_r a_r(x) b_r(x); needs as many components out as in."""
@@ -78,6 +82,13 @@ class LowRankKernel(Kernel):
     def to_dense(self) -> DenseKernel:
         """The same kernel by all its values."""
         return DenseKernel(self.grid, self.dense())
+
+    def _of(self, left: Tensor, right: Tensor) -> Self:
+        """Factors of one system are shared by the batch of the others."""
+        place = -self.grid.dimension - 2
+        batch = torch.broadcast_shapes(left.shape[:place], right.shape[:place])
+        left, right = (field.expand(*batch, *field.shape[place:]) for field in (left, right))
+        return type(self)(self.grid, left, right)
 
     def _combine(self, amounts: Float[Tensor, "*batch pair rank"]) -> Float[Tensor, "*batch_pair_component_space"]:
         return (amounts @ self._flat(self.left)).unflatten(-1, (self.components[0], *self.grid.shape))

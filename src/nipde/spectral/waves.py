@@ -49,7 +49,7 @@ def synthesis(
         shape.append(matrix.shape[1])
         done, parities = done * 2 // matrix.shape[0], parities // 2
         rows = field.reshape(-1, matrix.shape[0], parities * columns)
-        field = torch.bmm(matrix.T.expand(len(rows), -1, -1), rows)
+        field = torch.bmm(matrix.T.expand(rows.shape[0], -1, -1), rows)
         field = field.view(-1, done, shape[-1], parities * columns).transpose(1, 2).contiguous()
     return field.view(lead, *shape, columns)
 
@@ -59,9 +59,9 @@ def _along(matrix: Tensor, field: Float[Tensor, "lead node done column"]) -> Flo
     lead, _, done, columns = field.shape
     if done == 1:
         return torch.bmm(matrix.expand(lead, -1, -1), field.squeeze(2))
-    if torch.is_grad_enabled() and field.requires_grad:
+    if torch.compiler.is_compiling() or (torch.is_grad_enabled() and field.requires_grad):
         return matrix @ field.transpose(1, 2)
-    found = field.new_empty(lead, done, len(matrix), columns)
+    found = field.new_empty(lead, done, matrix.shape[0], columns)
     for one, into in zip(field, found, strict=True):
         torch.bmm(matrix.expand(done, -1, -1), one.transpose(0, 1), out=into)
     return found

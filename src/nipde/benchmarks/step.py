@@ -1,0 +1,143 @@
+"""One training step of NIPS, forward and backward: ours, the plain transcription, and the bare products.
+
+Times are processor time of one thread, interleaved, medians; memory is the peak of the process above its inputs and
+parameters, each form in a fresh process. The bare products ("floor") are the matrix products our step cannot do
+without, on the same tiles and with nothing between them: transforms, multiplier, Gram matrix, mode mixing, projections
+and the kernel's action, forward and backward.
+"""
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from nipde.benchmarks.peak_memory import peak_bytes
+from nipde.benchmarks.transcription import plain_nips
+from nipde.context.pairs import Pairs
+from nipde.data.allocator import keep_freed_memory
+from nipde.estimators import fourier_attention as parts
+from nipde.estimators import nips as tiling
+from nipde.estimators.nips import NIPS, NIPSLayer
+from nipde.grid import Grid
+from nipde.spectral.waves import analysis, synthesis
+
+SEED = 0
+BATCH, PAIRS, CHANNELS, LAYERS = 20, 50, 40, 4
+#: Nodes per axis, modes per axis (None: all), and what the issue asks for.
+CASES = ((21, None), (41, None), (41, 12), (121, 16))
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    """Every case; quick takes the smallest and few repeats."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    try:
+        cases = CASES[:1] if quick else CASES
+        rows = [_row(*case, repeats=3 if quick else 15 if case[0] < 100 else 5) for case in cases]
+    finally:
+        torch.set_num_threads(threads)
+    return {"batch": BATCH, "pairs": PAIRS, "channels": CHANNELS, "layers": LAYERS, "rows": rows}
+
+
+def peak_of(form: str, nodes: int, modes: int | None) -> int:
+    """Peak bytes of one step; meant for a process of its own."""
+    torch.set_num_threads(1)
+    return peak_bytes(_forms(nodes, modes)[form])
+
+
+def _row(nodes: int, modes: int | None, *, repeats: int) -> dict[str, Any]:
+    forms = _forms(nodes, modes)
+    times: dict[str, list[float]] = {name: [] for name in forms}
+    for _ in range(repeats + 1):
+        for name, step in forms.items():
+            start = time.process_time()
+            step()
+            times[name].append(time.process_time() - start)
+    seconds = {name: statistics.median(found[1:]) for name, found in times.items()}
+    ratios = [plain / ours for plain, ours in zip(times["plain"][1:], times["ours"][1:], strict=True)]
+    memory = {form: _peak_elsewhere(form, nodes, modes) for form in ("plain", "ours")}
+    return {
+        "nodes": nodes,
+        "modes": modes,
+        "milliseconds": {name: 1000 * found for name, found in seconds.items()},
+        "speedup": statistics.median(ratios),
+        "over_floor": seconds["ours"] / seconds["floor"],
+        "peak_mib": {form: found / 2**20 for form, found in memory.items()},
+        "memory_ratio": memory["ours"] / memory["plain"],
+    }
+
+
+def _forms(nodes: int, modes: int | None) -> dict[str, Callable[[], None]]:
+    torch.manual_seed(SEED)
+    grid = Grid.uniform(nodes)
+    kept = None if modes is None else (modes, modes)
+    model = NIPS(grid, pairs=PAIRS, channels=CHANNELS, layers=LAYERS, modes=kept)
+    pairs = Pairs(grid, *torch.randn(2, BATCH, PAIRS, 1, *grid.shape))
+    sizes = torch.linalg.vector_norm(pairs.responses.flatten(2), dim=-1)
+
+    def step(predicted: Callable[[], Tensor]) -> None:
+        model.zero_grad()
+        errors = torch.linalg.vector_norm((predicted() - pairs.responses).flatten(2), dim=-1)
+        (errors / sizes).mean().backward()
+
+    return {
+        "plain": lambda: step(lambda: plain_nips(model, pairs)),
+        "ours": lambda: step(lambda: model(pairs) @ pairs.loads),
+        "floor": _floor(model),
+    }
+
+
+def _floor(model: NIPS) -> Callable[[], None]:
+    """The products of one step, tile by tile."""
+    grid, fields = model.grid, model.fields
+    per_sample = model.tokens * PAIRS * 4
+    samples = min(BATCH, max(1, tiling.TILE_BYTES // per_sample))
+    tokens = torch.randn(fields, *grid.shape, samples * PAIRS)
+    half = tokens[: fields // 2]
+    last = cast(NIPSLayer, model.layers[-1])
+    matrices, blocks = last.filter.matrices(tokens), last.filter.blocks().detach()
+    modes = analysis(tokens, matrices)
+    rows = tokens.view(-1, samples, PAIRS)
+    mode_rows = modes.view(-1, samples, PAIRS)
+    mixer, thin = torch.randn(samples, PAIRS, PAIRS), torch.randn(CHANNELS, PAIRS)
+    queries = torch.randn(half[..., 0].numel() * samples, CHANNELS)
+    flat = half.reshape(-1, PAIRS)
+    factors = queries.view(-1, samples, CHANNELS).transpose(0, 1)
+    loads = torch.randn(samples, PAIRS, factors.shape[1])
+    amounts = torch.randn(samples, PAIRS, CHANNELS)
+
+    def layer() -> None:
+        analysis(tokens, matrices), analysis(tokens, matrices)
+        synthesis(modes, matrices), synthesis(modes, matrices)
+        parts._filter(blocks, modes), parts._filter(blocks, modes), modes @ modes.mT
+        parts._cross(rows, rows), parts._mix(rows, mixer)
+        parts._mix(mode_rows, mixer), parts._mix(mode_rows, mixer), parts._cross(mode_rows, mode_rows)
+
+    def head() -> None:
+        analysis(tokens, matrices), analysis(half, matrices)
+        synthesis(modes[: fields // 2], matrices), synthesis(modes, matrices)
+        parts._filter(blocks, modes), parts._filter(blocks, modes), modes @ modes.mT
+        for _ in range(2):  # queries and keys: forward, and both gradients
+            flat @ thin.T, queries @ thin, queries.T @ flat
+        loads @ factors, amounts @ factors.mT  # the kernel acts, and both factors and amounts get gradients
+        loads @ factors, loads.mT @ amounts, loads.mT @ amounts
+
+    def floor() -> None:
+        with torch.no_grad():
+            for _ in range(-(-BATCH // samples)):
+                for _ in range(LAYERS - 1):
+                    layer()
+                head()
+
+    return floor
+
+
+def _peak_elsewhere(form: str, nodes: int, modes: int | None) -> int:
+    code = f"from nipde.benchmarks.step import peak_of; print(peak_of({form!r}, {nodes}, {modes}))"
+    return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)

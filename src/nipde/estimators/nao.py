@@ -1,0 +1,90 @@
+"""NAO, the nonlocal attention operator: attention over tokens, and kernel networks W^P(x, z) in the last layer.
+
+    V⁰ = N₀(tokens),   V^l = V^{l-1} + N_l( s (V^{l-1} W_Q)(V^{l-1} W_K)ᵀ V^{l-1} ),   l = 1 … L-1
+    K(x, y) = (1/√d_k) ∫ [ W^{P,u}(x, z) (g(z) W_Q + b_Q) + W^{P,f}(x, z) (v(z) W_Q + b_Q) ] dz · [ g(y) W_K + b_K ]
+
+Variants of the paper: NAO-f normalises over tokens and pairs in every layer (`full_norms`), NAO-W^P adds a learned
+token × token projection of the queries to every layer (`token_projections`). The kernel networks alone cost O(N²).
+"""
+
+from itertools import pairwise
+from math import sqrt
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from nipde.estimators.attention import Attention, QueryKey, gram_attention
+from nipde.estimators.token_model import TokenModel
+from nipde.grid import Grid
+
+
+class KernelNetwork(nn.Module):
+    """W^P(x, z), an MLP 2·dimension → 32 → 64 → 1 of two positions, each measured in lengths of the box."""
+
+    places: Tensor
+
+    def __init__(self, grid: Grid) -> None:
+        super().__init__()
+        sizes = (2 * grid.dimension, 32, 64, 1)
+        self.first, self.second, self.third = (nn.Linear(into, out) for into, out in pairwise(sizes))
+        places = [torch.tensor(x / axis.length).flatten() for x, axis in zip(grid.coordinates, grid.axes, strict=True)]
+        self.register_buffer("places", torch.stack(places, dim=-1), persistent=False)
+
+    def forward(self) -> Float[Tensor, "node node"]:
+        """All N² values."""
+        nodes = len(self.places)
+        x = self.places[:, None].expand(nodes, nodes, -1)
+        both = torch.cat([x, x.transpose(0, 1)], dim=-1).to(self.first.weight)
+        hidden = nn.functional.leaky_relu(self.first(both))
+        return self.third(nn.functional.leaky_relu(self.second(hidden))).squeeze(-1)
+
+
+class NAO(TokenModel):
+    """d = `pairs`, d_k = `channels`, L = `layers`; `attention` chooses the order of the products, not the result."""
+
+    def __init__(
+        self,
+        grid: Grid,
+        *,
+        pairs: int,
+        channels: int,
+        layers: int,
+        components: int = 1,
+        full_norms: bool = False,
+        token_projections: bool = False,
+        attention: Attention = gram_attention,
+    ) -> None:
+        super().__init__(grid, pairs=pairs, components=components)
+        self.channels, self.attention = channels, attention
+        self.maps = nn.ModuleList(QueryKey(pairs, channels) for _ in range(layers))
+        shape = (self.tokens, pairs) if full_norms else (pairs,)
+        self.norms = nn.ModuleList(nn.LayerNorm(shape) for _ in range(layers - 1))
+        self.kernel_networks = nn.ModuleList(KernelNetwork(grid) for _ in range(self.fields))
+        count = layers if token_projections else 0
+        self.token_projections = nn.ModuleList(nn.Linear(self.tokens, self.tokens) for _ in range(count))
+
+    def factors(
+        self, tokens: Float[Tensor, "sample token pair"]
+    ) -> tuple[Float[Tensor, "sample token rank"], Float[Tensor, "sample token rank"]]:
+        """Queries seen through the kernel networks, scaled by 1/√d_k, and keys of the last layer."""
+        refined = self.input_norm(tokens)
+        scale = self.attention_scale(self.channels)
+        *before, last = self.query_keys()
+        for layer, (maps, norm) in enumerate(zip(before, self.norms, strict=True)):
+            asking = self.projected(layer, refined)
+            refined = refined + norm(self.attention(asking, refined, maps.projections(), scale))
+        queries = last.query(self.projected(len(before), refined)).unflatten(1, (2, self.components, self.grid.size))
+        volume = queries.new_tensor(self.grid.weights).flatten()
+        networks = torch.stack([network() for network in self.kernel_networks])
+        networks = networks.unflatten(0, (2, self.components)) * (volume / sqrt(self.channels))
+        left = torch.einsum("hcxz,bhczk->bcxk", networks, queries).flatten(1, 2)
+        return left, last.key(refined[:, : self.tokens // 2])
+
+    def query_keys(self) -> list[QueryKey]:
+        """The maps of every layer."""
+        return [maps for maps in self.maps if isinstance(maps, QueryKey)]
+
+    def projected(self, layer: int, tokens: Float[Tensor, "sample token pair"]) -> Float[Tensor, "sample token pair"]:
+        """NAO-W^P's extra projection of what asks; nothing in the other variants."""
+        return self.token_projections[layer](tokens.mT).mT if self.token_projections else tokens
