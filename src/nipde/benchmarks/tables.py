@@ -173,13 +173,15 @@ def _step(found: dict[str, Any]) -> str:
             f"{row['nodes']}², {'all modes' if row['modes'] is None else str(row['modes']) + ' modes per axis'}",
             *(f"{row['milliseconds'][form]:.0f}" for form in ("plain", "ours", "floor")),
             f"{row['speedup']:.1f}",
+            f"{row['layer_speedup']:.1f}",
             f"{row['over_floor']:.2f}",
             *(f"{row['peak_mib'][form]:.0f}" for form in ("plain", "ours")),
             f"{row['memory_ratio']:.2f}",
         )
         for row in found["rows"]
     ]
-    head = ("grid", "plain, ms", "ours, ms", "bare products, ms", "speed-up", "over bare products", "plain, MiB",
+    head = ("grid", "plain, ms", "ours, ms", "bare products, ms", "speed-up", "of one layer's attention",
+            "over bare products", "plain, MiB",
             "ours, MiB", "memory ratio")  # fmt: skip
     return _table(head, rows) + (
         f"\nForward and backward of a {found['layers']}-layer NIPS, batch {found['batch']}, d = {found['pairs']}, "
@@ -217,6 +219,33 @@ def _tokens(found: dict[str, Any]) -> str:
     ])  # fmt: skip
 
 
+def _symmetry(found: dict[str, Any]) -> str:
+    kinds = ("permutation", "orthogonal", "invertible", "invertible_exact_data", "square")
+    rows = [(row["estimator"], *(f"{row[kind]:.0e}" for kind in kinds)) for row in found["rows"]]
+    head = ("estimator", "pairs permuted", "mixed orthogonally", "mixed by an invertible matrix",
+            "the same, exact data", "square turned or mirrored")  # fmt: skip
+    return _table(head, rows)
+
+
+def _yardsticks(found: dict[str, Any]) -> str:
+    rows = [
+        (
+            row["estimator"],
+            "none" if row["noise"] == 0 else f"{100 * row['noise']:g} %",
+            *(_percent(row[what]) for what in ("in_context", "held_out", "kernel", "microstructure")),
+            *(f"{100 * row[what]:.1f} %" for what in ("phase_accuracy", "phase_accuracy_inside")),
+            f"{row['seconds']:.2f}",
+        )
+        for row in found["rows"]
+    ]
+    head = ("estimator", "noise", "in context", "held out", "kernel", "microstructure", "phase accuracy",
+            "the same, inside", "seconds")  # fmt: skip
+    return _table(head, rows) + (
+        f"\n{found['tests']} test systems at {found['nodes']}², {found['context']} pairs each, {found['queries']} "
+        f"loads held out; {found['training']} other systems' true kernels for the two estimators that learn.\n"
+    )
+
+
 def _transforms(found: dict[str, Any]) -> str:
     rows = [(f"{row['nodes']}²", *(f"{row['fft_over_dense'][kind]:.2f}" for kind in row["fft_over_dense"]))
             for row in found["rows"]]  # fmt: skip
@@ -230,6 +259,8 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "params": _params,
     "step": _step,
     "tokens": _tokens,
+    "symmetry": _symmetry,
+    "yardsticks": _yardsticks,
     "generation": _generation,
     "integrity": _integrity,
     "kills": _kills,
@@ -240,6 +271,10 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
 def _short(commit: str) -> str:
     head, *rest = commit.split(" ", 1)
     return " ".join([head[:10], *rest])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def _order(orders: list[float]) -> str:

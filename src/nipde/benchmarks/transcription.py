@@ -111,7 +111,7 @@ def plain_afno(model: AFNO, pairs: Pairs) -> Float[Tensor, "*batch_pair_componen
 
 def _tokens(model: TokenModel, pairs: Pairs) -> tuple[Tensor, Scaling]:
     scaling = Scaling.of(pairs)
-    return model.tokens_of(scaling.normalised(pairs)), scaling
+    return model.tokens_of(pairs, scaling), scaling
 
 
 def _response(

@@ -28,7 +28,8 @@ class Scaling:
         """The context's own; masked nodes do not count."""
         found = {}
         for name, mask in (("loads", None), ("responses", pairs.mask)):
-            rms = _rms(getattr(pairs, name), pairs.grid, mask)
+            with torch.autocast(pairs.loads.device.type, enabled=False):
+                rms = _rms(getattr(pairs, name), pairs.grid, mask)
             if not (torch.compiler.is_compiling() or bool((rms > 0).all())):
                 raise PairsError(f"all {name} of a system are zero", expected="at least one other", got="zeros")
             found[name] = rms

@@ -14,11 +14,11 @@ KEEP_BYTES = 64 * 2**20
 
 
 @cache
-def keep_freed_memory() -> bool:
-    """Ask the C library once per process; False where it has no such switch."""
+def keep_freed_memory(free: int = KEEP_BYTES) -> bool:
+    """Ask the C library to keep up to `free` bytes; False where it has no such switch."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return False
     # Only what glibc returns 1 for took effect; its largest mmap threshold is 32 MiB.
-    return bool(mallopt(_MMAP_THRESHOLD, KEEP_BYTES // 2) and mallopt(_TRIM_THRESHOLD, KEEP_BYTES))
+    return bool(mallopt(_MMAP_THRESHOLD, KEEP_BYTES // 2) and mallopt(_TRIM_THRESHOLD, free))

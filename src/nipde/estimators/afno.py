@@ -64,8 +64,7 @@ class AFNO(TokenModel):
     ) -> tuple[Float[Tensor, "sample token rank"], Float[Tensor, "sample token rank"]]:
         """The refined responses, scaled by 1/√d, and the refined loads."""
         fields = (self.input_norm(tokens) + self.token_bias).unflatten(1, (self.fields, *self.grid.shape))
-        with torch.autocast(tokens.device.type, enabled=False):
-            for layer in self.layers:
-                fields = layer(fields)
+        for layer in self.layers:
+            fields = layer(fields)
         loads, responses = fields.flatten(1, -2).chunk(2, dim=1)
         return responses / sqrt(self.pairs), loads

@@ -12,6 +12,7 @@ T tokens of d pairs, d_k channels; biases included. The quadratic form is the de
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -69,10 +70,17 @@ def gram_attention(
     weights: Projections,
     scale: float,
 ) -> Float[Tensor, "*batch query pair"]:
-    """Everything that is not a token is gathered into one d × d matrix first."""
-    gram, total = tokens.mT @ tokens, tokens.sum(-2)
-    mixed_keys = scale * (weights.key @ gram + weights.key_bias[:, None] * total[..., None, :])
-    return asking @ (weights.query.T @ mixed_keys) + (weights.query_bias @ mixed_keys)[..., None, :]
+    """Everything that is not a token is gathered into one d × d matrix, and a shift, first."""
+    seen = torch.cat([tokens.mT @ tokens, tokens.sum(-2, keepdim=True)], dim=-2)
+    mixer = coupling(weights, scale) @ seen
+    return asking @ mixer[..., :-1, :] + mixer[..., -1:, :]
+
+
+def coupling(weights: Projections, scale: float) -> Float[Tensor, "pair+1 pair+1"]:
+    """s [W_Q, b_Q]ᵀ [W_K, b_K]: all that a layer's maps contribute; the last row and column stand for a constant 1."""
+    query = torch.cat([weights.query, weights.query_bias[:, None]], dim=1)
+    key = torch.cat([weights.key, weights.key_bias[:, None]], dim=1)
+    return scale * query.T @ key
 
 
 def _projected(asking: Tensor, tokens: Tensor, weights: Projections) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,7 @@ def exported(model: TokenModel | NIPSMLP, pairs: Pairs) -> ExportedProgram:
     units. `pairs` is any batch of two or more systems of the model's kind.
     """
     systems, queries = Dim("systems", min=1), Dim("queries", min=1)
-    arguments = (pairs.loads, pairs.responses, pairs.loads[:, : max(2, pairs.count - 1)].clone())
+    arguments = (pairs.loads, pairs.responses, pairs.loads.repeat(1, 2, *(1,) * (pairs.loads.ndim - 2)))
     shapes = ({0: systems}, {0: systems}, {0: systems, 1: queries})
     with torch.no_grad():
         return torch.export.export(_Program(model, pairs), arguments, dynamic_shapes=shapes)
@@ -26,7 +26,7 @@ def exported(model: TokenModel | NIPSMLP, pairs: Pairs) -> ExportedProgram:
 class _Program(nn.Module):
     def __init__(self, model: TokenModel | NIPSMLP, pairs: Pairs) -> None:
         super().__init__()
-        self.model, self.grid = model.eval(), pairs.grid
+        self.model, self.grid = model, pairs.grid
 
     def forward(
         self,

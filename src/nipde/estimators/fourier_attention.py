@@ -3,7 +3,7 @@
 R∘V is the convolution F⁻¹(R · F V). With the Gram matrix G = VᵀV and the sum σ = Vᵀ1 of the tokens,
 
     analysis:   Y = F V,  G,  σ                    (σ is the mean wave of Y)
-    d × d:      H = s (W_Kᵀ G + b_K σᵀ),  M = W_Q H,  m = b_Q H
+    d × d:      M = s W_Q (W_Kᵀ G + b_K σᵀ),  m = s b_Q (W_Kᵀ G + b_K σᵀ)
     mode mix:   Z = (R Y) M,  mean wave += m
     synthesis:  out = F⁻¹ Z
 
@@ -11,8 +11,8 @@ so the multiplier acts on modes, M mixes the channels of modes, and the tokens a
 grid spread over devices meet in (Y, G) forward and in their gradients backward, and nowhere else.
 
 Tokens are `(field, *space, sample, pair)`. `fourier_attention` is one autograd function with its backward written
-out; `plain_fourier_attention` says the same in five lines and is its oracle. The last layer needs only the queries'
-convolution, `fourier_convolution`.
+out; `plain_fourier_attention` says the same in five lines and is its oracle. The last layer ends in the two factors of
+the kernel, `fourier_factors`.
 """
 
 from typing import Any
@@ -20,6 +20,8 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import linear
 
 from nipde.estimators.attention import Projections
 from nipde.spectral.waves import Matrices, analysis, synthesis
@@ -44,49 +46,68 @@ def plain_fourier_attention(
 def fourier_attention(
     tokens: Float[Tensor, "field *space sample pair"],
     blocks: Float[Tensor, "field mode parity parity"],
-    weights: Projections,
+    coupling: Float[Tensor, "pair+1 pair+1"],
     *,
-    scale: float,
     matrices: Matrices,
 ) -> Float[Tensor, "field *space sample pair"]:
-    """The same, fast; tracers get the definition, which has no loop over samples."""
-    if torch.compiler.is_compiling():
-        return plain_fourier_attention(tokens, blocks, weights, scale=scale, matrices=matrices)
-    found: Tensor = _FourierAttention.apply(tokens, blocks, *weights, scale, matrices)  # type: ignore[no-untyped-call]
+    """The same, fast, from `attention.coupling` of the layer's maps."""
+    if torch.compiler.is_compiling():  # tracers get whole operations, without any written in place
+        rows = _rows(tokens).transpose(0, 1)
+        convolved = synthesis(blocks @ analysis(tokens.flatten(-2), matrices), matrices).view_as(tokens)
+        mixer = coupling @ torch.cat([rows.mT @ rows, rows.sum(1, keepdim=True)], dim=1)
+        return (_rows(convolved).transpose(0, 1) @ mixer[:, :-1] + mixer[:, -1:]).transpose(0, 1).reshape(tokens.shape)
+    found: Tensor = _FourierAttention.apply(tokens, blocks, coupling, matrices)  # type: ignore[no-untyped-call]
     return found
 
 
-def fourier_convolution(
-    tokens: Float[Tensor, "field *space column"],
+def fourier_factors(
+    tokens: Float[Tensor, "field *space sample pair"],
     blocks: Float[Tensor, "field mode parity parity"],
+    weights: Projections,
     *,
     matrices: Matrices,
-) -> Float[Tensor, "component *space column"]:
-    """R_f∘g + R_u∘v, component by component: the two halves of the fields are summed as modes, then synthesised."""
+) -> tuple[Float[Tensor, "component *space sample channel"], Float[Tensor, "component *space sample channel"]]:
+    """The last layer: queries (R_f∘g + R_u∘v) W_Q + b_Q, summed as modes before synthesis, and keys g W_K + b_K."""
     if torch.compiler.is_compiling():
-        loads, responses = synthesis(blocks @ analysis(tokens, matrices), matrices).chunk(2)
-        return loads + responses
-    found: Tensor = _FourierConvolution.apply(tokens, blocks, matrices)  # type: ignore[no-untyped-call]
+        loads, responses = synthesis(blocks @ analysis(tokens.flatten(-2), matrices), matrices).chunk(2)
+        convolved = (loads + responses).view_as(tokens.chunk(2)[0])
+        return linear(convolved, weights.query, weights.query_bias), linear(tokens.chunk(2)[0], *weights[2:])
+    found: tuple[Tensor, Tensor] = _FourierFactors.apply(tokens, blocks, *weights, matrices)  # type: ignore[no-untyped-call]
     return found
-
-
-class _FourierConvolution(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, tokens: Tensor, blocks: Tensor, matrices: Matrices) -> Tensor:
-        modes = analysis(tokens, matrices)
-        ctx.save_for_backward(modes, blocks)
-        ctx.matrices = matrices
-        loads, responses = _filter(blocks, modes).chunk(2)
-        return synthesis(loads + responses, matrices)
-
-    @staticmethod
-    def backward(ctx: Any, above: Tensor) -> Any:
-        modes, blocks = ctx.saved_tensors
-        d_filtered = analysis(above, ctx.matrices).repeat(2, 1, 1, 1)
-        return synthesis(_filter(blocks.mT, d_filtered), ctx.matrices), d_filtered @ modes.mT, None
 
 
 class _FourierAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tokens: Tensor, blocks: Tensor, coupling: Tensor, matrices: Matrices) -> Tensor:
+        modes, rows = analysis(tokens.flatten(-2), matrices), _rows(tokens)
+        total = _mean_wave(modes, tokens).sum(0) * _root_nodes(tokens)
+        seen = torch.cat([_cross(rows, rows), total[:, None]], dim=1)  # G and σ of every sample
+        mixer = coupling @ seen  # M and m
+        mixed = _mix(_rows(_filter(blocks, modes), tokens), mixer[:, :-1]).view_as(modes)
+        _mean_wave(mixed, tokens).add_(mixer[:, -1], alpha=_root_nodes(tokens))
+        ctx.save_for_backward(tokens, modes, blocks, coupling, seen, mixer)
+        ctx.matrices = matrices
+        return synthesis(mixed, matrices).view_as(tokens)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> Any:
+        tokens, modes, blocks, coupling, seen, mixer = ctx.saved_tensors
+        d_mixed = analysis(above.flatten(-2), ctx.matrices)
+        d_rows = _rows(d_mixed, tokens)
+        d_shift = _mean_wave(d_mixed, tokens).sum(0) * _root_nodes(tokens)
+        d_mixer = torch.cat([_cross(_rows(_filter(blocks, modes), tokens), d_rows), d_shift[:, None]], dim=1)
+        d_filtered = _mix(d_rows, mixer[:, :-1].mT).view_as(modes)
+        d_modes = _filter(blocks.mT, d_filtered)
+        d_seen = coupling.T @ d_mixer
+        _mean_wave(d_modes, tokens).add_(d_seen[:, -1], alpha=_root_nodes(tokens))
+        d_tokens = synthesis(d_modes, ctx.matrices).view_as(tokens)
+        d_gram = d_seen[:, :-1]
+        _rows(d_tokens).transpose(0, 1).baddbmm_(_rows(tokens).transpose(0, 1), d_gram + d_gram.mT)
+        return d_tokens, d_filtered @ modes.mT, torch.einsum("sie,sje->ij", d_mixer, seen), None
+
+
+class _FourierFactors(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -96,45 +117,33 @@ class _FourierAttention(torch.autograd.Function):
         query_bias: Tensor,
         key: Tensor,
         key_bias: Tensor,
-        scale: float,
         matrices: Matrices,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         modes = analysis(tokens.flatten(-2), matrices)
-        rows = _rows(tokens)
-        gram, total = _gram(rows), _mean_wave(modes, tokens).sum(0) * _nodes(tokens)
-        mixed_keys = scale * (key @ gram + key_bias[:, None] * total[:, None, :])  # sample, channel, pair
-        mixer, shift = query.T @ mixed_keys, query_bias @ mixed_keys
-        filtered = _filter(blocks, modes)
-        mixed = _mix(_rows(filtered, tokens), mixer).view_as(modes)
-        _mean_wave(mixed, tokens).add_(shift * _nodes(tokens))
-        ctx.save_for_backward(tokens, modes, blocks, query, query_bias, key, key_bias, gram, total, mixed_keys, mixer)
-        ctx.scale, ctx.matrices = scale, matrices
-        return synthesis(mixed, matrices).view_as(tokens)
+        loads, responses = _filter(blocks, modes).chunk(2)
+        half = tokens.chunk(2)[0]
+        convolved = synthesis(loads + responses, matrices).view_as(half)
+        ctx.save_for_backward(tokens, modes, convolved, blocks, query, key)
+        ctx.matrices = matrices
+        return linear(convolved, query, query_bias), linear(half, key, key_bias)
 
     @staticmethod
-    def backward(ctx: Any, above: Tensor) -> Any:
-        tokens, modes, blocks, query, query_bias, key, key_bias, gram, total, mixed_keys, mixer = ctx.saved_tensors
-        nodes = _nodes(tokens)
-        d_mixed = analysis(above.flatten(-2), ctx.matrices)
-        d_shift = _mean_wave(d_mixed, tokens).sum(0) * nodes
-        d_rows = _rows(d_mixed, tokens)
-        d_mixer = _cross(_rows(_filter(blocks, modes), tokens), d_rows)
-        d_filtered = _mix(d_rows, mixer.mT).view_as(modes)
-        d_blocks = d_filtered @ modes.mT
-        d_modes = _filter(blocks.mT, d_filtered)
-        d_keys = ctx.scale * (query @ d_mixer + query_bias[:, None] * d_shift[:, None, :])
-        _mean_wave(d_modes, tokens).add_((key_bias @ d_keys) * nodes)
-        d_gram = key.T @ d_keys
-        d_tokens = synthesis(d_modes, ctx.matrices).view_as(tokens)
-        _add_mixed(_rows(d_tokens), _rows(tokens), d_gram + d_gram.mT)
+    @once_differentiable
+    def backward(ctx: Any, d_queries: Tensor, d_keys: Tensor) -> Any:
+        tokens, modes, convolved, blocks, query, key = ctx.saved_tensors
+        d_query, d_key = d_queries.flatten(0, -2), d_keys.flatten(0, -2)
+        above = (d_query @ query).view(*convolved.shape[:-2], -1)
+        d_filtered = analysis(above, ctx.matrices).repeat(2, 1, 1, 1)
+        d_tokens = synthesis(_filter(blocks.mT, d_filtered), ctx.matrices).view_as(tokens)
+        half, d_half = (values.chunk(2)[0].flatten(0, -2) for values in (tokens, d_tokens))
+        d_half.addmm_(d_key, key)
         return (
             d_tokens,
-            d_blocks,
-            torch.einsum("ske,sde->kd", mixed_keys, d_mixer),
-            torch.einsum("ske,se->k", mixed_keys, d_shift),
-            torch.einsum("ske,sde->kd", d_keys, gram),
-            torch.einsum("ske,se->k", d_keys, total),
-            None,
+            d_filtered @ modes.mT,
+            d_query.T @ convolved.flatten(0, -2),
+            d_query.sum(0),
+            d_key.T @ half,
+            d_key.sum(0),
             None,
         )
 
@@ -144,8 +153,8 @@ def _rows(values: Tensor, like: Tensor | None = None) -> Float[Tensor, "row samp
     return values.reshape(-1, *(values if like is None else like).shape[-2:])
 
 
-def _nodes(tokens: Tensor) -> float:
-    """√(number of nodes): the mean wave is 1/√nodes everywhere."""
+def _root_nodes(tokens: Tensor) -> float:
+    """√(number of nodes): the mean wave is its inverse everywhere."""
     return float(tokens[0, ..., 0, 0].numel()) ** 0.5
 
 
@@ -158,24 +167,14 @@ def _filter(blocks: Tensor, modes: Tensor) -> Tensor:
     return torch.bmm(blocks.flatten(0, 1), modes.flatten(0, 1)).view_as(modes)
 
 
-# Products sample by sample: the samples of a tile stand side by side in memory, and BLAS reads them in place.
-
-
-def _gram(rows: Float[Tensor, "row sample pair"]) -> Float[Tensor, "sample pair pair"]:
-    return _cross(rows, rows)
+# Products sample by sample: samples stand side by side in memory, and BLAS reads and writes them in place.
 
 
 def _cross(left: Tensor, right: Tensor) -> Float[Tensor, "sample pair pair"]:
-    return torch.stack([one.T @ other for one, other in zip(left.unbind(1), right.unbind(1), strict=True)])
+    return torch.bmm(left.permute(1, 2, 0), right.transpose(0, 1))
 
 
 def _mix(rows: Tensor, mixer: Float[Tensor, "sample pair pair"]) -> Float[Tensor, "row sample pair"]:
     found = torch.empty_like(rows)
-    for one, matrix, into in zip(rows.unbind(1), mixer, found.unbind(1), strict=True):
-        torch.mm(one, matrix, out=into)
+    torch.bmm(rows.transpose(0, 1), mixer, out=found.transpose(0, 1))
     return found
-
-
-def _add_mixed(into: Tensor, rows: Tensor, mixer: Float[Tensor, "sample pair pair"]) -> None:
-    for target, one, matrix in zip(into.unbind(1), rows.unbind(1), mixer, strict=True):
-        target.addmm_(one, matrix)

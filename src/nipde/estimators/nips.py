@@ -16,15 +16,15 @@ from torch import Tensor, nn
 
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
-from nipde.estimators.attention import QueryKey
-from nipde.estimators.fourier_attention import fourier_attention, fourier_convolution
+from nipde.estimators.attention import QueryKey, coupling
+from nipde.estimators.fourier_attention import fourier_attention, fourier_factors
 from nipde.estimators.token_model import TokenModel
 from nipde.grid import Grid
 from nipde.kernels.preprocessed import PreprocessedKernel
 from nipde.spectral.filter import SpectralFilter
 
-#: Samples are worked through together while their tokens take about this much memory (measured, docs/design.md).
-TILE_BYTES = 1_500_000
+#: Samples are worked through together while their tokens take about this much memory (measured: docs/design.md).
+TILE_BYTES = 6_000_000
 
 
 class NIPSLayer(nn.Module):
@@ -64,28 +64,31 @@ class NIPS(TokenModel):
     ) -> tuple[Float[Tensor, "sample token rank"], Float[Tensor, "sample token rank"]]:
         """Queries (scaled by 1/√d_k) and keys of the last layer."""
         layers = [cast(NIPSLayer, layer) for layer in self.layers]
-        with torch.autocast(tokens.device.type, enabled=False):
-            blocks = [layer.filter.blocks() for layer in layers]
-            if torch.compiler.is_compiling():
-                return self._tile(tokens, layers, blocks)  # a traced batch has no size to cut
-            together = max(1, TILE_BYTES // (tokens[0].numel() * tokens.element_size()))
-            left, right = zip(*(self._tile(tile, layers, blocks) for tile in tokens.split(together)), strict=True)
+        blocks = [layer.filter.blocks() for layer in layers]
+        scale = self.attention_scale(self.channels)
+        couplings = [coupling(layer.maps.projections(), scale) for layer in layers[:-1]]
+        if torch.compiler.is_compiling():
+            return self._tile(tokens, layers, blocks, couplings)  # a traced batch has no size to cut
+        together = max(1, TILE_BYTES // (tokens[0].numel() * tokens.element_size()))
+        tiles = [self._tile(tile, layers, blocks, couplings) for tile in tokens.split(together)]
+        left, right = zip(*tiles, strict=True)
         return torch.cat(left), torch.cat(right)
 
-    def _tile(self, tokens: Tensor, layers: list[NIPSLayer], blocks: list[Tensor]) -> tuple[Tensor, Tensor]:
+    def _tile(
+        self, tokens: Tensor, layers: list[NIPSLayer], blocks: list[Tensor], couplings: list[Tensor]
+    ) -> tuple[Tensor, Tensor]:
         """The whole network on a few samples; inside, tokens are (field, *space, sample, pair)."""
         samples, last = tokens.shape[0], layers[-1]
         matrices = last.filter.matrices(tokens)
         refined = self.input_norm(tokens).transpose(0, 1).reshape(self.fields, *self.grid.shape, samples, self.pairs)
-        scale = self.attention_scale(self.channels)
-        for layer, block in zip(layers, blocks, strict=True):
+        for layer, block, couple in zip(layers, blocks, couplings, strict=False):
+            found = fourier_attention(refined, block, couple, matrices=matrices)
             if layer.norm is not None:
-                found = fourier_attention(refined, block, layer.maps.projections(), scale=scale, matrices=matrices)
                 refined = layer.norm(found).add_(refined)
-        convolved = fourier_convolution(refined.flatten(-2), blocks[-1], matrices=matrices)
-        queries = last.maps.query(convolved.unflatten(-1, (samples, self.pairs))).mul_(1 / sqrt(self.channels))
-        keys = last.maps.key(refined[: self.components])
-        left, right = (factor.flatten(0, -3).transpose(0, 1) for factor in (queries, keys))
+        maps, shrink = last.maps.projections(), 1 / sqrt(self.channels)
+        maps = maps._replace(query=maps.query * shrink, query_bias=maps.query_bias * shrink)
+        factors = fourier_factors(refined, blocks[-1], maps, matrices=matrices)
+        left, right = (factor.flatten(0, -3).transpose(0, 1) for factor in factors)
         return left, right
 
 
@@ -112,8 +115,7 @@ class NIPSMLP(nn.Module):
     def forward(self, pairs: Pairs) -> PreprocessedKernel:
         """The kernel, acting on f + MLP(f); the network sees loads in units of the context's root mean square."""
         scaling = Scaling.of(pairs)
-        kernel = self.nips.kernel_as_given(scaling.normalised(pairs)) * scaling.kernel
-        return PreprocessedKernel(pairs.grid, kernel, self.mixed, scaling.load)
+        return PreprocessedKernel(pairs.grid, self.nips.kernel_of(pairs, scaling), self.mixed, scaling.load)
 
     def mixed(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Tensor:
         """f + MLP(f), over all tokens of a load at once."""

@@ -37,21 +37,28 @@ class TokenModel(nn.Module, ABC):
 
     def forward(self, pairs: Pairs) -> LowRankKernel:
         """The kernel in physical units: pairs are divided by their own root mean square, the kernel is scaled back."""
-        scaling = Scaling.of(pairs)
-        return self.kernel_as_given(scaling.normalised(pairs)) * scaling.kernel
+        return self.kernel_of(pairs, Scaling.of(pairs))
 
-    def kernel_as_given(self, pairs: Pairs) -> LowRankKernel:
-        """The kernel of pairs whose numbers the network takes as they are."""
+    def kernel_of(self, pairs: Pairs, scaling: Scaling | None = None) -> LowRankKernel:
+        """The kernel with the network's input scaled by `scaling`; without one, numbers are taken as they are."""
         self._check(pairs)
-        left, right = self.factors(self.tokens_of(pairs))
+        with torch.autocast(pairs.loads.device.type, enabled=False):  # long sums do not survive half precision
+            left, right = self.factors(self.tokens_of(pairs, scaling))
+        if scaling is not None:
+            left = left * scaling.kernel.reshape(-1, 1, 1).to(left)
         return LowRankKernel(pairs.grid, *(self._as_fields(factor, pairs) for factor in (left, right)))
 
-    def tokens_of(self, pairs: Pairs) -> Float[Tensor, "sample token pair"]:
+    def tokens_of(self, pairs: Pairs, scaling: Scaling | None = None) -> Float[Tensor, "sample token pair"]:
         """Fields side by side, in the network's precision (never below float32: long sums do not survive it)."""
         first = next(self.parameters())
         precision = torch.promote_types(first.dtype, torch.float32)
-        fields = [field.reshape(-1, self.pairs, self.tokens // 2) for field in (pairs.loads, pairs.responses)]
-        return torch.cat([field.mT for field in fields], dim=1).to(device=first.device, dtype=precision)
+        fields = [field.reshape(-1, self.pairs, self.tokens // 2).mT for field in (pairs.loads, pairs.responses)]
+        units = [torch.ones(1)] * 2 if scaling is None else [scaling.load, scaling.response]
+        # Transposing and scaling as one product with a scaled unit matrix: BLAS reads rows and columns equally fast.
+        scales = [torch.diag_embed((1 / unit.to(field)).reshape(-1, 1).expand(-1, self.pairs))
+                  for field, unit in zip(fields, units, strict=True)]  # fmt: skip
+        tokens = torch.cat([field @ scale for field, scale in zip(fields, scales, strict=True)], dim=1)
+        return tokens.to(device=first.device, dtype=precision)
 
     def attention_scale(self, channels: int) -> float:
         """dx / √d_k: every node stands for an equal share of the volume."""
@@ -60,7 +67,7 @@ class TokenModel(nn.Module, ABC):
     def _as_fields(self, factor: Float[Tensor, "sample token rank"], pairs: Pairs) -> Tensor:
         """(*batch, rank, component, *space), a view."""
         fields = factor.mT.reshape(*pairs.batch, factor.shape[-1], self.components, *self.grid.shape)
-        return fields.to(device=pairs.loads.device)
+        return fields.to(device=pairs.loads.device, dtype=torch.promote_types(pairs.loads.dtype, torch.float32))
 
     def _check(self, pairs: Pairs) -> None:
         who = type(self).__name__

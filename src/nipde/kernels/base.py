@@ -146,8 +146,9 @@ class Kernel(Predictor):
         """A field of ones in the kernel's precision and place."""
 
     def _weighted(self, loads: Tensor) -> Tensor:
-        """Loads times quadrature weights."""
-        return loads * loads.new_tensor(self.grid.weights)
+        """Loads times quadrature weights, in the kernel's precision: it answers in its own."""
+        ones = self._ones()
+        return loads.to(ones) * ones.new_tensor(self.grid.weights)
 
     def _check_square(self) -> None:
         if self.components[0] != self.components[1]:

@@ -129,13 +129,15 @@ def transform(grid: Grid, *, modes: Sequence[int] | None = None) -> Transform:
 @lru_cache(maxsize=64)
 def _weighted_columns(axis: Axis, modes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """W Φ of one axis."""
-    return torch.tensor(axis.weights[:, None] * nodal_matrix(axis, modes=modes), dtype=dtype, device=device)
+    with torch.inference_mode(False):  # it is kept, and may be used in training later
+        return torch.tensor(axis.weights[:, None] * nodal_matrix(axis, modes=modes), dtype=dtype, device=device)
 
 
 @lru_cache(maxsize=64)
 def _rows(axis: Axis, modes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Φᵀ of one axis."""
-    return torch.tensor(nodal_matrix(axis, modes=modes).T.copy(), dtype=dtype, device=device)
+    with torch.inference_mode(False):
+        return torch.tensor(nodal_matrix(axis, modes=modes).T.copy(), dtype=dtype, device=device)
 
 
 def _sine_sums(values: Tensor) -> Tensor:

@@ -48,9 +48,7 @@ def synthesis(
     for matrix in matrices:
         shape.append(matrix.shape[1])
         done, parities = done * 2 // matrix.shape[0], parities // 2
-        rows = field.reshape(-1, matrix.shape[0], parities * columns)
-        field = torch.bmm(matrix.T.expand(rows.shape[0], -1, -1), rows)
-        field = field.view(-1, done, shape[-1], parities * columns).transpose(1, 2).contiguous()
+        field = _back(matrix, field.reshape(-1, done, matrix.shape[0], parities * columns))
     return field.view(lead, *shape, columns)
 
 
@@ -59,7 +57,7 @@ def _along(matrix: Tensor, field: Float[Tensor, "lead node done column"]) -> Flo
     lead, _, done, columns = field.shape
     if done == 1:
         return torch.bmm(matrix.expand(lead, -1, -1), field.squeeze(2))
-    if torch.compiler.is_compiling() or (torch.is_grad_enabled() and field.requires_grad):
+    if not _may_write(field):
         return matrix @ field.transpose(1, 2)
     found = field.new_empty(lead, done, matrix.shape[0], columns)
     for one, into in zip(field, found, strict=True):
@@ -67,8 +65,27 @@ def _along(matrix: Tensor, field: Float[Tensor, "lead node done column"]) -> Flo
     return found
 
 
+def _back(matrix: Tensor, field: Float[Tensor, "lead done wave column"]) -> Float[Tensor, "lead node done column"]:
+    """The transpose of `_along`; results are written where the next axis wants them."""
+    lead, done, _, columns = field.shape
+    if done == 1:
+        return torch.bmm(matrix.T.expand(lead, -1, -1), field.squeeze(1)).unsqueeze(2)
+    if not _may_write(field):
+        return (matrix.T @ field).transpose(1, 2).contiguous()
+    found = field.new_empty(lead, matrix.shape[1], done, columns)
+    for one, into in zip(field, found, strict=True):
+        torch.bmm(matrix.T.expand(done, -1, -1), one, out=into.transpose(0, 1))
+    return found
+
+
+def _may_write(field: Tensor) -> bool:
+    """Whether results may be written in place: not while gradients or a program are recorded."""
+    return not (torch.compiler.is_compiling() or (torch.is_grad_enabled() and field.requires_grad))
+
+
 def _matrix(nodes: int, waves: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "coefficient node"]:
-    return torch.tensor(_rows(nodes, waves), dtype=dtype, device=device)
+    with torch.inference_mode(False):  # it may be kept, and used in training later
+        return torch.tensor(_rows(nodes, waves), dtype=dtype, device=device)
 
 
 _kept_matrix = lru_cache(maxsize=64)(_matrix)

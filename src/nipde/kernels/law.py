@@ -1,0 +1,163 @@
+"""The kernel of a known law: u = A⁻¹ W f by sparse solves; Green's density G = A⁻¹ is formed only when asked for."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nipde.errors import KernelError
+from nipde.kernels.base import Kernel
+from nipde.kernels.dense import DenseKernel
+from nipde.kernels.low_rank import LowRankKernel
+from nipde.physics.balance import BLOCK_BYTES, BalanceLaw
+from nipde.physics.faces import faces_of
+
+Law = TypeVar("Law", bound=BalanceLaw)
+
+
+@dataclass(frozen=True, eq=False)
+class LawKernel(Kernel, Generic[Law]):
+    """factor·G of every law; `laws` are the systems of the batch in row-major order, one law if there is no batch.
+
+    `factor` gives the batch axes, the precision and the place of the kernel; solves are in double precision.
+    """
+
+    laws: tuple[Law, ...]
+    factor: Float[Tensor, "*batch"]
+    transposed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.factor.numel() != len(self.laws):
+            raise KernelError(
+                "laws do not fit the batch", expected=f"{self.factor.numel()} law(s)", got=len(self.laws),
+                remedy="give one factor per law",
+            )  # fmt: skip
+        for law in self.laws:
+            if law.grid != self.grid:
+                raise KernelError(expected=f"laws on {self.grid}", got=law.grid, remedy="a batch shares its grid")
+
+    @classmethod
+    def of(cls, laws: Law | Sequence[Law], *, dtype: torch.dtype = torch.float64) -> Self:
+        """The kernel of a law, or of a batch of laws."""
+        if isinstance(laws, BalanceLaw):
+            return cls(laws.grid, (laws,), torch.ones((), dtype=dtype))
+        if not laws:
+            raise KernelError(expected="at least one law", got="none")
+        return cls(laws[0].grid, tuple(laws), torch.ones(len(laws), dtype=dtype))
+
+    @property
+    def components(self) -> tuple[int, int]:
+        """Balance laws are scalar."""
+        return 1, 1
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Axes of the factor."""
+        return tuple(self.factor.shape)
+
+    @property
+    def T(self) -> Self:
+        """The adjoint law: solves with Aᵀ."""
+        return replace(self, transposed=not self.transposed)
+
+    def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
+        factor = torch.as_tensor(factor, dtype=self.factor.dtype, device=self.factor.device)
+        return replace(self, factor=self.factor * factor)
+
+    def predict(
+        self, loads: Float[Tensor, "*batch_pair_component_space"]
+    ) -> Float[Tensor, "*batch_pair_component_space"]:
+        """One solve per load; differentiable in the loads and the factor."""
+        space = self.grid.dimension + 2
+        batch = torch.broadcast_shapes(self.batch, loads.shape[:-space])
+        moments = self._weighted(loads).expand(*batch, *loads.shape[-space:])
+        return _solve(moments, self._laws_of(batch), self.transposed) * self._per_system(space)
+
+    def compose(self, inner: Kernel) -> Kernel:
+        """Solves for the inner kernel's columns: thin if it is thin, else dense."""
+        if isinstance(inner, LowRankKernel):
+            left, space = self.predict(inner.left), self.grid.dimension + 1
+            return LowRankKernel(self.grid, left, inner.right.expand(*left.shape[:-space], *inner.right.shape[-space:]))
+        columns = inner.dense().mT.unflatten(-1, (1, *self.grid.shape))
+        return DenseKernel(self.grid, self.predict(columns).flatten(-self.grid.dimension - 1).mT)
+
+    def diagonal(self) -> Float[Tensor, "*batch_component_space"]:
+        """G(x, x), a block of columns at a time."""
+        fields = np.stack([_diagonal(law) for law in self.laws])
+        found = self.factor.new_tensor(fields).reshape(*self.batch, *self.grid.shape)
+        return (found * self._per_system(self.grid.dimension)).unsqueeze(-self.grid.dimension - 1)
+
+    def dense(self) -> Float[Tensor, "*batch row column"]:
+        """G itself, N × N."""
+        values = self.factor.new_tensor(np.stack([law.green() for law in self.laws]))
+        values = values.reshape(*self.batch, self.grid.size, self.grid.size) * self._per_system(2)
+        return values.mT if self.transposed else values
+
+    def _ones(self) -> Float[Tensor, "*space"]:
+        return self.factor.new_ones(self.grid.shape)
+
+    def _per_system(self, axes: int) -> Tensor:
+        return self.factor[(..., *(None,) * axes)]
+
+    def _laws_of(self, batch: tuple[int, ...]) -> tuple[Law, ...]:
+        """A law for every system of the loads' batch."""
+        numbers = np.broadcast_to(np.arange(len(self.laws)).reshape(self.batch), batch)
+        return tuple(self.laws[number] for number in numbers.reshape(-1))
+
+
+class _Solve(torch.autograd.Function):
+    """A⁻¹ or A⁻ᵀ on cell integrals; the derivative of one is the other."""
+
+    @staticmethod
+    def forward(
+        context: Any,
+        moments: Float[Tensor, "*batch_pair_component_space"],
+        laws: tuple[BalanceLaw, ...],
+        transposed: bool,
+    ) -> Tensor:
+        context.laws, context.transposed = laws, transposed
+        right = moments.detach().cpu().double().reshape(len(laws), -1, laws[0].grid.size).numpy()
+        found = np.stack([_solved(law, rows, transposed=transposed) for law, rows in zip(laws, right, strict=True)])
+        return moments.new_tensor(found).reshape(moments.shape)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return _solve(gradients[0], context.laws, not context.transposed), None, None
+
+
+def _solve(moments: Tensor, laws: Sequence[BalanceLaw], transposed: bool) -> Tensor:
+    apply: Callable[..., Tensor] = _Solve.apply
+    return apply(moments, laws, transposed)
+
+
+def _solved(
+    law: BalanceLaw, moments: Float[np.ndarray, "pair node"], *, transposed: bool = False
+) -> Float[np.ndarray, "pair node"]:
+    """Responses to cell integrals, a block of pairs at a time; zero on clamped nodes."""
+    factor: Any = law.factor  # the stubs of SciPy do not know `trans`
+    free = faces_of(law.grid).unknown
+    found = np.zeros_like(moments)
+    for block in _blocks(len(moments), len(free)):
+        right = moments[block].take(free, axis=1).T
+        found[block, free] = factor.solve(right, trans="T" if transposed else "N").T
+    return found
+
+
+def _diagonal(law: BalanceLaw) -> Float[np.ndarray, "*space"]:
+    free = faces_of(law.grid).unknown
+    diagonal = np.zeros(law.grid.size)
+    for block in _blocks(len(free), len(free)):
+        chosen = np.arange(len(free))[block]
+        columns = law.factor.solve(np.eye(len(free), len(chosen), -block.start))
+        diagonal[free[chosen]] = columns[chosen, np.arange(len(chosen))]
+    return diagonal.reshape(law.grid.shape)
+
+
+def _blocks(count: int, unknowns: int) -> list[slice]:
+    """Right-hand sides that are solved together."""
+    step = max(8, BLOCK_BYTES // (8 * unknowns))
+    return [slice(first, first + step) for first in range(0, count, step)]
