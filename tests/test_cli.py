@@ -59,6 +59,17 @@ def test_show_draws_a_picture(made, tmp_path, capsys):
     assert len(picture) > 10_000  # three panels, not an empty canvas
 
 
+def test_estimate_learns_from_some_pairs_and_is_judged_on_the_others(made, tmp_path, capsys):
+    words = ["--system", "11", "--context", "4", "--out", str(tmp_path / "fig.png")]
+    assert main(["estimate", str(made), "--estimator", "minimum-norm", *words]) == 0
+    printed = capsys.readouterr().out
+    inside, outside = (float(line.split(":")[1].split("%")[0]) for line in printed.splitlines()[:2])
+    assert inside < 1e-3 < 10 < outside  # the context is reproduced, a new load is not
+    assert main(["estimate", str(made), "--estimator", "adjoint-tv", *words]) == 0
+    assert float(capsys.readouterr().out.splitlines()[1].split(":")[1].split("%")[0]) < 5  # knowing the law helps
+    assert len((tmp_path / "fig.png").read_bytes()) > 10_000
+
+
 def test_a_vector_field_is_drawn_too(tmp_path):
     words = ["--systems", "10", "--pairs", "2", "--workers", "1", "--out", str(tmp_path / "a")]
     assert main(["generate", "advection", *words]) == 0
@@ -72,6 +83,8 @@ def test_a_vector_field_is_drawn_too(tmp_path):
         (["fly"], "expected a verb among generate"),
         (["info", "nowhere"], "no archive: check the address"),
         (["show", "ARCHIVE", "--system", "99"], "expected a system from 0 to 11, got 99"),
+        (["estimate", "ARCHIVE", "--estimator", "oracle"], "expected an estimator among minimum-norm"),
+        (["estimate", "ARCHIVE", "--context", "5"], "expected a context of 1 to 4 pairs, got 5"),
         (["show", "ARCHIVE", "--pair", "9"], "expected a pair from 0 to 4, got 9"),
         (["generate", "darcy", "--seed", "-1", "--out", "x"], "expected a seed >= 0, got -1"),
         (["generate", "darcy", "--pairs", "0", "--out", "x"], "expected at least one pair per system, got 0"),

@@ -10,6 +10,7 @@ VERBS = {
     "info": "print an archive's card: what is inside, how it was made",
     "show": "draw one system: hidden field, a load, its response",
     "verify": "check every byte of an archive, or compute systems again",
+    "estimate": "estimate a system's kernel from some of its pairs, test it on the others",
     "bench": "measure, and write what was measured to results/",
 }
 
@@ -27,6 +28,7 @@ examples:
   nipde info darcy21
   nipde show darcy21 --system 3 --out system3.png
   nipde verify darcy21 --rebuild 5
+  nipde estimate darcy21 --system 90 --estimator adjoint-tv --noise 0.01 --out estimate.png
 """
 
 

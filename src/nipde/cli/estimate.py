@@ -1,0 +1,91 @@
+"""`nipde estimate PATH`: some pairs of a system in, its kernel out, judged on the other pairs."""
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from nipde.cli.terminal import add_archive, parser, progress, say
+from nipde.context.pairs import Pairs
+from nipde.data.archive import open as open_archive
+from nipde.errors import PairsError
+from nipde.estimators.adjoint import AdjointGaussNewton
+from nipde.estimators.base import Estimator
+from nipde.estimators.equation_error import EquationError
+from nipde.estimators.inversion.regularisers import TotalVariation
+from nipde.estimators.minimum_norm import MinimumNorm
+from nipde.estimators.ridge import Ridge
+from nipde.kernels.base import Predictor
+from nipde.kernels.law import LawKernel
+from nipde.report.system_figure import Panel, system_figure
+
+ESTIMATORS: dict[str, Estimator] = {
+    "minimum-norm": MinimumNorm(),
+    "ridge": Ridge(),
+    "equation-error": EquationError(),
+    "adjoint": AdjointGaussNewton(),
+    "adjoint-tv": AdjointGaussNewton(regulariser=TotalVariation()),
+}
+
+
+def run(words: list[str]) -> int:
+    """Entry of the verb."""
+    options = parser("estimate", "Estimate the kernel of one system from some of its pairs; test it on the others.")
+    add_archive(options)
+    options.add_argument("--system", type=int, default=0, help="which system")
+    options.add_argument(
+        "--estimator",
+        type=str,
+        default="ridge",
+        help=f"one of {', '.join(ESTIMATORS)}; the last three take the law to be Darcy's",
+    )
+    options.add_argument("--context", type=int, default=None, help="pairs to learn from; half of them by default")
+    options.add_argument(
+        "--noise", type=float, default=0.0, help="white noise to add, as a share of the responses' rms"
+    )
+    options.add_argument("--seed", type=int, default=0, help="seed of the noise")
+    options.add_argument("--out", type=str, default="", help="picture to write, if any: png, svg or pdf")
+    chosen = options.parse_args(words)
+    if chosen.estimator not in ESTIMATORS:
+        raise PairsError(expected=f"an estimator among {', '.join(ESTIMATORS)}", got=chosen.estimator)
+    archive = open_archive(chosen.path, options=chosen.storage_options)
+    system = archive[chosen.system]
+    every = Pairs.from_arrays(system.loads, system.responses, grid=archive.grid).to(dtype=torch.float64)
+    count = every.count // 2 if chosen.context is None else chosen.context
+    if not 1 <= count < every.count:
+        raise PairsError(
+            expected=f"a context of 1 to {every.count - 1} pairs", got=count, remedy="leave some to test the kernel on"
+        )
+    context, queries = every.take(slice(0, count)), every.take(slice(count, None))
+    with progress(f"{chosen.estimator}, {count} pairs", 1) as advance:
+        kernel = ESTIMATORS[chosen.estimator](_noisy(context, chosen.noise, chosen.seed))
+        advance(1)
+    for name, pairs in (("in context", context), ("held out", queries)):
+        found, truth = kernel.predict(pairs.loads), pairs.responses
+        error = (pairs.grid.norm(found - truth) / pairs.grid.norm(truth)).mean()
+        say(f"{name}: {100 * float(error):.2g} % mean relative error over {pairs.count} loads")
+    if chosen.out:
+        os.environ.setdefault("MPLBACKEND", "Agg")  # drawing to a file needs no screen
+        title = f"{chosen.estimator} from {count} pairs, noise {100 * chosen.noise:g} %"
+        system_figure(archive.grid, _panels(kernel, queries, system.hidden), title=title).savefig(chosen.out, dpi=150)
+        say(f"drawn: {chosen.out}")
+    return 0
+
+
+def _noisy(pairs: Pairs, share: float, seed: int) -> Pairs:
+    level = share * float(pairs.responses.square().mean().sqrt())
+    errors = torch.randn(pairs.responses.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return replace(pairs, responses=pairs.responses + level * errors, noise=level)
+
+
+def _panels(kernel: Predictor, queries: Pairs, hidden: Any) -> list[Panel]:
+    """An unseen load's response, the kernel's answer, the hidden field, and what was found of it."""
+    answer = kernel.predict(queries.loads[:1])[0].numpy()
+    panels = [
+        Panel("response to an unseen load", "1", queries.responses[0].numpy()),
+        Panel("its estimate", "1", answer),
+    ]
+    if isinstance(kernel, LawKernel):
+        panels += [Panel("hidden field", "1", hidden), Panel("its estimate", "1", kernel.laws[0].permeability[None])]
+    return panels
