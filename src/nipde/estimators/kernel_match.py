@@ -21,7 +21,7 @@ from nipde.physics.faces import FaceMean, Harmonic
 from nipde.spectral.basis import basis_of, nodal_matrix
 
 #: A kernel that no law has made rewards no long search.
-SHORT = Search(stages=7, iterations=2, last_iterations=4, contrast=100.0)
+SHORT = Search(stages=7, iterations=2, last_iterations=2, contrast=30.0)
 
 
 def permeability_of(

@@ -11,6 +11,7 @@ import scipy.sparse as sparse
 from jaxtyping import Float
 from scipy.sparse.linalg import LinearOperator, cg, splu
 
+from nipde.errors import SolverError
 from nipde.estimators.inversion.linearisation import Linearisation
 
 #: Beyond this many nodes matrices of all pairs of faces no longer fit; measured: products win there as well.
@@ -58,10 +59,18 @@ class DenseCurvature(Curvature):
         return float(len(self.matrix) - held)
 
     def _factor(self, penalty: sparse.csr_array) -> tuple[np.ndarray, bool]:
-        total = self.matrix + penalty.toarray()
         # The checkerboard and the corners are held by the penalty alone: rounding must not make them negative.
-        total[np.diag_indices_from(total)] += 1e-15 * self.scale
-        return dense.cho_factor(total, lower=True, overwrite_a=True, check_finite=False)
+        for lift in (1e-15, 1e-13, 1e-11):
+            total = self.matrix + penalty.toarray()
+            total[np.diag_indices_from(total)] += lift * self.scale
+            try:
+                return dense.cho_factor(total, lower=True, overwrite_a=True, check_finite=False)
+            except dense.LinAlgError:
+                continue
+        raise SolverError(
+            "the curvature is not positive", expected="finite residuals", got=f"diagonals of mean {self.scale:g}",
+            remedy="use a larger weight, or check the pairs",
+        )  # fmt: skip
 
 
 class IterativeCurvature(Curvature):

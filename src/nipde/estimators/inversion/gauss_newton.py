@@ -133,7 +133,7 @@ class _Path:
         self.unit = self.state.curvature.scale * len(constant) / (2 * float(np.sum(stiffness)))
 
     def stage(self, state: _State, weight: float, noise: float | None) -> _Stage:
-        """The minimum at a weight, up to a constant or a factor its expected error of the responses."""
+        """The minimum at a weight, and the expected error of its responses up to a constant or a factor."""
         state = self.minimise(state, weight)
         freedom = state.curvature.freedom(self._penalty(state, weight))
         share = freedom / self.misfit.count
