@@ -14,7 +14,10 @@ from nipde.boundary import Dirichlet, Neumann, Periodic
 from nipde.errors import KernelError, ShapeError
 from nipde.grid import Axis, Grid
 from nipde.kernels.dense import DenseKernel
+from nipde.kernels.law import LawKernel
 from nipde.kernels.low_rank import LowRankKernel
+from nipde.physics.advection import AdvectionDiffusion
+from nipde.physics.darcy import Darcy
 
 
 def normal(generator, *shape):
@@ -31,8 +34,24 @@ def low_rank(grid, batch, components, generator, *, rank=4):
     return LowRankKernel(grid, *factors)
 
 
+def law(grid, batch, components, generator, *, stirred=False):
+    if components != (1, 1):
+        pytest.skip("balance laws are scalar")
+
+    def one():
+        rock = normal(generator, *grid.shape).exp().numpy()
+        if not stirred:
+            return Darcy(grid, rock)
+        return AdvectionDiffusion(grid, rock + 1, 0.1 * normal(generator, grid.dimension, *grid.shape).numpy())
+
+    laws = tuple(one() for _ in range(int(np.prod(batch))))
+    return LawKernel(grid, laws, torch.ones(batch, dtype=torch.float64))
+
+
 #: Every form of a kernel: a new one is one more line here.
 KERNELS = {
+    "law": law,
+    "stirred_law": partial(law, stirred=True),
     "dense": dense,
     "low_rank": low_rank,
     "rank_one": partial(low_rank, rank=1),
@@ -45,7 +64,7 @@ def box(kinds, nodes):
 
 
 D, N, P = Dirichlet(), Neumann(), Periodic()
-GRIDS = [box((D,), (7,)), box((N, P), (5, 4)), box((P, D, N), (4, 3, 5))]
+GRIDS = [box((D,), (7,)), box((D, P), (5, 4)), box((P, D, N), (4, 3, 5))]
 BATCHES = [(), (3,)]
 COMPONENTS = [(1, 1), (2, 2), (2, 3)]
 
@@ -147,7 +166,7 @@ amounts = st.floats(-1e3, 1e3, allow_subnormal=False)
     batch=st.sampled_from(BATCHES), components=st.sampled_from(COMPONENTS),
 )  # fmt: skip
 def test_it_is_linear_in_the_load(name, a, b, seed, grid, batch, components):
-    kernel = build(name, grid, batch, components, seed=seed)
+    kernel = build(name, grid, batch, (1, 1) if "law" in name else components, seed=seed)
     f, g = loads_for(kernel, seed=seed + 1), loads_for(kernel, seed=seed + 2)
     apart, together = a * (kernel @ f) + b * (kernel @ g), kernel @ (a * f + b * g)
     terms = slow_action(DenseKernel(grid, kernel.dense().abs()), abs(a * f) + abs(b * g))
