@@ -25,6 +25,7 @@ from nipde.estimators import nips as tiling
 from nipde.estimators.attention import coupling, linear_attention
 from nipde.estimators.nips import NIPS, NIPSLayer
 from nipde.grid import Grid
+from nipde.spectral.scratch import Scratch
 from nipde.spectral.waves import analysis, synthesis
 
 SEED = 0
@@ -70,6 +71,7 @@ def _row(nodes: int, modes: int | None, *, repeats: int) -> dict[str, Any]:
         "milliseconds": {name: 1000 * found for name, found in seconds.items()},
         "speedup": statistics.median(ratios),
         "layer_speedup": layer,
+        "profile": _profile(forms["ours"]),
         "over_floor": seconds["ours"] / seconds["floor"],
         "peak_mib": {form: found / 2**20 for form, found in memory.items()},
         "memory_ratio": memory["ours"] / memory["plain"],
@@ -94,6 +96,27 @@ def _forms(nodes: int, modes: int | None) -> dict[str, Callable[[], None]]:
         "ours": lambda: step(lambda: model(pairs) @ pairs.loads),
         "floor": _floor(model),
     }
+
+
+#: What torch's operations are spent on; the rest of a step is calls, views and Python.
+GROUPS = {
+    "products": ("aten::bmm", "aten::mm", "aten::addmm", "aten::addmm_", "aten::baddbmm_", "aten::addmv_"),
+    "norms": ("aten::native_layer_norm", "aten::native_layer_norm_backward", "aten::linalg_vector_norm"),
+    "passes over memory": (
+        "aten::copy_", "aten::cat", "aten::add", "aten::add_", "aten::mul", "aten::div", "aten::sub", "aten::sum",
+        "aten::fill_", "aten::masked_fill_",
+    ),
+}  # fmt: skip
+
+
+def _profile(step: Callable[[], None]) -> dict[str, float]:
+    """Share of a step's time per group, from torch's profiler; what it adds to every call is in `calls`."""
+    with torch.profiler.profile() as found:
+        step()
+    spent = {event.key: event.self_cpu_time_total for event in found.key_averages()}
+    total = sum(spent.values())
+    shares = {group: sum(spent.get(name, 0) for name in names) / total for group, names in GROUPS.items()}
+    return {**shares, "calls": 1 - sum(shares.values())}
 
 
 def _layer_speedup(nodes: int, modes: int | None, *, repeats: int) -> float:
@@ -122,7 +145,8 @@ def _layer_speedup(nodes: int, modes: int | None, *, repeats: int) -> float:
     def ours() -> None:
         blocks, couple = layer.filter.blocks(), coupling(layer.maps.projections(), scale)
         matrices = layer.filter.matrices(tokens)
-        found = [parts.fourier_attention(tile, blocks, couple, matrices=matrices) for tile in tiles]
+        scratch = Scratch()
+        found = [parts.fourier_attention(tile, blocks, couple, matrices=matrices, scratch=scratch) for tile in tiles]
         torch.autograd.grad(found, [*tiles, *leaves], above_tiles)
 
     times: dict[str, list[float]] = {"plain": [], "ours": []}
@@ -148,7 +172,9 @@ def _floor(model: NIPS) -> Callable[[], None]:
     matrices, blocks = last.filter.matrices(tokens), last.filter.blocks().detach()
     modes = analysis(tokens, matrices)
     rows = tokens.view(-1, samples, PAIRS)
+    like = tokens.unflatten(-1, (samples, PAIRS))
     mode_rows = modes.view(-1, samples, PAIRS)
+    into = torch.empty_like(modes)
     mixer, thin = torch.randn(samples, PAIRS, PAIRS), torch.randn(CHANNELS, PAIRS)
     queries = torch.randn(half[..., 0].numel() * samples, CHANNELS)
     flat = half.reshape(-1, PAIRS)
@@ -159,14 +185,15 @@ def _floor(model: NIPS) -> Callable[[], None]:
     def layer() -> None:
         analysis(tokens, matrices), analysis(tokens, matrices)
         synthesis(modes, matrices), synthesis(modes, matrices)
-        parts._filter(blocks, modes), parts._filter(blocks, modes), modes @ modes.mT
-        parts._cross(rows, rows), parts._mix(rows, mixer)
-        parts._mix(mode_rows, mixer), parts._mix(mode_rows, mixer), parts._cross(mode_rows, mode_rows)
+        parts._filter(blocks, modes, into), parts._filter(blocks, modes, into), modes @ modes.mT
+        parts._cross(rows, rows), torch.bmm(rows.transpose(0, 1), mixer)
+        parts._mix(modes, mixer, like, into), parts._mix(modes, mixer, like, into)
+        parts._cross(mode_rows, mode_rows)
 
     def head() -> None:
         analysis(tokens, matrices), analysis(half, matrices)
         synthesis(modes[: fields // 2], matrices), synthesis(modes, matrices)
-        parts._filter(blocks, modes), parts._filter(blocks, modes), modes @ modes.mT
+        parts._filter(blocks, modes, into), parts._filter(blocks, modes, into), modes @ modes.mT
         for _ in range(2):  # queries and keys: forward, and both gradients
             flat @ thin.T, queries @ thin, queries.T @ flat
         loads @ factors, amounts @ factors.mT  # the kernel acts, and both factors and amounts get gradients

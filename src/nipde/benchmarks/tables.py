@@ -175,13 +175,14 @@ def _step(found: dict[str, Any]) -> str:
             f"{row['speedup']:.1f}",
             f"{row['layer_speedup']:.1f}",
             f"{row['over_floor']:.2f}",
+            " / ".join(f"{100 * share:.0f}" for share in row["profile"].values()),
             *(f"{row['peak_mib'][form]:.0f}" for form in ("plain", "ours")),
             f"{row['memory_ratio']:.2f}",
         )
         for row in found["rows"]
     ]
     head = ("grid", "plain, ms", "ours, ms", "bare products, ms", "speed-up", "of one layer's attention",
-            "over bare products", "plain, MiB",
+            "over bare products", "spent on products / norms / passes / calls, %", "plain, MiB",
             "ours, MiB", "memory ratio")  # fmt: skip
     return _table(head, rows) + (
         f"\nForward and backward of a {found['layers']}-layer NIPS, batch {found['batch']}, d = {found['pairs']}, "

@@ -22,6 +22,7 @@ from nipde.estimators.token_model import TokenModel
 from nipde.grid import Grid
 from nipde.kernels.preprocessed import PreprocessedKernel
 from nipde.spectral.filter import SpectralFilter
+from nipde.spectral.scratch import Scratch
 
 #: Samples are worked through together while their tokens take about this much memory (measured: docs/design.md).
 TILE_BYTES = 6_000_000
@@ -68,26 +69,32 @@ class NIPS(TokenModel):
         scale = self.attention_scale(self.channels)
         couplings = [coupling(layer.maps.projections(), scale) for layer in layers[:-1]]
         if torch.compiler.is_compiling():
-            return self._tile(tokens, layers, blocks, couplings)  # a traced batch has no size to cut
+            return self._tile(tokens, layers, blocks, couplings, Scratch())  # a traced batch has no size to cut
         together = max(1, TILE_BYTES // (tokens[0].numel() * tokens.element_size()))
-        tiles = [self._tile(tile, layers, blocks, couplings) for tile in tokens.split(together)]
+        scratch = Scratch()
+        tiles = [self._tile(tile, layers, blocks, couplings, scratch) for tile in tokens.split(together)]
         left, right = zip(*tiles, strict=True)
         return torch.cat(left), torch.cat(right)
 
     def _tile(
-        self, tokens: Tensor, layers: list[NIPSLayer], blocks: list[Tensor], couplings: list[Tensor]
+        self,
+        tokens: Tensor,
+        layers: list[NIPSLayer],
+        blocks: list[Tensor],
+        couplings: list[Tensor],
+        scratch: Scratch,
     ) -> tuple[Tensor, Tensor]:
         """The whole network on a few samples; inside, tokens are (field, *space, sample, pair)."""
         samples, last = tokens.shape[0], layers[-1]
         matrices = last.filter.matrices(tokens)
         refined = self.input_norm(tokens).transpose(0, 1).reshape(self.fields, *self.grid.shape, samples, self.pairs)
         for layer, block, couple in zip(layers, blocks, couplings, strict=False):
-            found = fourier_attention(refined, block, couple, matrices=matrices)
+            found = fourier_attention(refined, block, couple, matrices=matrices, scratch=scratch)
             if layer.norm is not None:
                 refined = layer.norm(found).add_(refined)
         maps, shrink = last.maps.projections(), 1 / sqrt(self.channels)
         maps = maps._replace(query=maps.query * shrink, query_bias=maps.query_bias * shrink)
-        factors = fourier_factors(refined, blocks[-1], maps, matrices=matrices)
+        factors = fourier_factors(refined, blocks[-1], maps, matrices=matrices, scratch=scratch)
         left, right = (factor.flatten(0, -3).transpose(0, 1) for factor in factors)
         return left, right
 

@@ -17,6 +17,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nipde.spectral.scratch import Scratch
+
 Matrices = tuple[Float[Tensor, "coefficient node"], ...]
 
 
@@ -27,20 +29,21 @@ def wave_matrices(shape: Sequence[int], waves: Sequence[int], *, like: Tensor) -
 
 
 def analysis(
-    field: Float[Tensor, "lead *space column"], matrices: Matrices
+    field: Float[Tensor, "lead *space column"], matrices: Matrices, scratch: Scratch | None = None
 ) -> Float[Tensor, "lead mode parity column"]:
-    """Coefficients of every field."""
+    """Coefficients of every field; results between two axes go to `scratch`, if given."""
     lead, columns, dimension = field.shape[0], field.shape[-1], len(matrices)
     done, parities = 1, 1
     for axis in reversed(range(dimension)):
         matrix = matrices[axis]
-        field = _along(matrix, field.reshape(-1, matrix.shape[1], done, parities * columns))
+        field = field.reshape(-1, matrix.shape[1], done, parities * columns)
+        field = _along(matrix, field, scratch if axis else None)
         done, parities = done * matrix.shape[0] // 2, parities * 2
     return field.view(lead, done, parities, columns)
 
 
 def synthesis(
-    coefficients: Float[Tensor, "lead mode parity column"], matrices: Matrices
+    coefficients: Float[Tensor, "lead mode parity column"], matrices: Matrices, scratch: Scratch | None = None
 ) -> Float[Tensor, "lead *space column"]:
     """Fields from coefficients: the transpose of `analysis`, and its inverse where all waves are retained."""
     lead, done, parities, columns = coefficients.shape
@@ -48,34 +51,45 @@ def synthesis(
     for matrix in matrices:
         shape.append(matrix.shape[1])
         done, parities = done * 2 // matrix.shape[0], parities // 2
-        field = _back(matrix, field.reshape(-1, done, matrix.shape[0], parities * columns))
+        field = field.reshape(-1, done, matrix.shape[0], parities * columns)
+        field = _back(matrix, field, scratch if len(shape) < len(matrices) else None)
     return field.view(lead, *shape, columns)
 
 
-def _along(matrix: Tensor, field: Float[Tensor, "lead node done column"]) -> Float[Tensor, "lead done wave column"]:
+def _along(
+    matrix: Tensor, field: Float[Tensor, "lead node done column"], scratch: Scratch | None
+) -> Float[Tensor, "lead done wave column"]:
     """Transform the node axis; `done` waves of later axes are a batch, read in place."""
     lead, _, done, columns = field.shape
-    if done == 1:
-        return torch.bmm(matrix.expand(lead, -1, -1), field.squeeze(2))
     if not _may_write(field):
         return matrix @ field.transpose(1, 2)
-    found = field.new_empty(lead, done, matrix.shape[0], columns)
+    found = _memory(scratch, field, lead, done, matrix.shape[0], columns)
+    if done == 1:
+        torch.bmm(matrix.expand(lead, -1, -1), field.squeeze(2), out=found.squeeze(1))
+        return found
     for one, into in zip(field, found, strict=True):
         torch.bmm(matrix.expand(done, -1, -1), one.transpose(0, 1), out=into)
     return found
 
 
-def _back(matrix: Tensor, field: Float[Tensor, "lead done wave column"]) -> Float[Tensor, "lead node done column"]:
+def _back(
+    matrix: Tensor, field: Float[Tensor, "lead done wave column"], scratch: Scratch | None
+) -> Float[Tensor, "lead node done column"]:
     """The transpose of `_along`; results are written where the next axis wants them."""
     lead, done, _, columns = field.shape
-    if done == 1:
-        return torch.bmm(matrix.T.expand(lead, -1, -1), field.squeeze(1)).unsqueeze(2)
     if not _may_write(field):
         return (matrix.T @ field).transpose(1, 2).contiguous()
-    found = field.new_empty(lead, matrix.shape[1], done, columns)
+    found = _memory(scratch, field, lead, matrix.shape[1], done, columns)
+    if done == 1:
+        torch.bmm(matrix.T.expand(lead, -1, -1), field.squeeze(1), out=found.squeeze(2))
+        return found
     for one, into in zip(field, found, strict=True):
         torch.bmm(matrix.T.expand(done, -1, -1), one, out=into.transpose(0, 1))
     return found
+
+
+def _memory(scratch: Scratch | None, like: Tensor, *shape: int) -> Tensor:
+    return like.new_empty(shape) if scratch is None else scratch("between axes", like, *shape)
 
 
 def _may_write(field: Tensor) -> bool:
