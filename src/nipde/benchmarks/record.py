@@ -11,6 +11,9 @@ from typing import Any
 
 import nipde
 
+#: Whose versions a number may depend on.
+PACKAGES = ("nipde", "torch", "numpy", "scipy", "zarr", "distributed")
+
 
 def write_record(
     name: str, measured: dict[str, Any], *, results: Path, command: str, seed: int, seconds: float
@@ -22,7 +25,9 @@ def write_record(
         "seed": seed,
         "commit": _commit(),
         "machine": machine(),
-        "versions": {package: version(package) for package in ("nipde", "numpy", "scipy", "zarr", "distributed")},
+        "versions": {
+            package: version(package) for package in ("nipde", "torch", "numpy", "scipy", "zarr", "distributed")
+        },
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 1),
         "measured": measured,

@@ -25,7 +25,7 @@ from nipde.spectral.filter import SpectralFilter
 from nipde.spectral.scratch import Scratch
 
 #: Samples are worked through together while their tokens take about this much memory (measured: docs/design.md).
-TILE_BYTES = 6_000_000
+TILE_BYTES = 4_000_000
 
 
 class NIPSLayer(nn.Module):
