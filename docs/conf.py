@@ -16,7 +16,8 @@ extensions = ["sphinx.ext.autodoc", "myst_parser", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["_build", "gallery/GALLERY_HEADER.rst"]
 html_theme = "furo"
 html_title = f"nipde {__version__}"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["nipde.css"]
 
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3

@@ -275,6 +275,8 @@ def _short(commit: str) -> str:
 
 
 def _percent(share: float) -> str:
+    if share < 1e-8:
+        return "< 1e-6 %"
     return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
