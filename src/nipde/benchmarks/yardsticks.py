@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from nipde.benchmarks.darcy_systems import green_kernels, pairs_of, systems
+from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.data.system import System
 from nipde.estimators.adjoint import AdjointGaussNewton
@@ -85,7 +86,7 @@ def _errors(estimator: Estimator, system: System, *, level: float, number: int) 
     every = replace(every, loads=every.loads[0], responses=every.responses[0])
     context, queries = every.take(slice(0, CONTEXT)), every.take(slice(CONTEXT, None))
     start = time.process_time()
-    kernel = estimator(_noisy(context, level=level, number=number))
+    kernel = estimator(with_white_noise(context, share=level, seed=SEED + number))
     seconds = time.process_time() - start
     if not isinstance(kernel, Kernel):
         raise TypeError(f"{estimator} returns no kernel")
@@ -98,13 +99,6 @@ def _errors(estimator: Estimator, system: System, *, level: float, number: int) 
         **_microstructure(grid, np.asarray(permeability), system.hidden[0]),
         "seconds": seconds,
     }
-
-
-def _noisy(pairs: Pairs, *, level: float, number: int) -> Pairs:
-    spread = level * float(pairs.responses.square().mean().sqrt())
-    rng = torch.Generator().manual_seed(SEED + number)
-    errors = spread * torch.randn(pairs.responses.shape, generator=rng, dtype=pairs.responses.dtype)
-    return replace(pairs, responses=pairs.responses + errors, noise=spread)
 
 
 def _relative(grid: Grid, found: Tensor, truth: Tensor) -> float:

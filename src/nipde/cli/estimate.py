@@ -1,12 +1,12 @@
 """`nipde estimate PATH`: some pairs of a system in, its kernel out, judged on the other pairs."""
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from nipde.cli.terminal import add_archive, parser, progress, say
+from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.data.archive import open as open_archive
 from nipde.errors import PairsError
@@ -59,7 +59,7 @@ def run(words: list[str]) -> int:
         )
     context, queries = every.take(slice(0, count)), every.take(slice(count, None))
     with progress(f"{chosen.estimator}, {count} pairs", 1) as advance:
-        kernel = ESTIMATORS[chosen.estimator](_noisy(context, chosen.noise, chosen.seed))
+        kernel = ESTIMATORS[chosen.estimator](with_white_noise(context, share=chosen.noise, seed=chosen.seed))
         advance(1)
     for name, pairs in (("in context", context), ("held out", queries)):
         found, truth = kernel.predict(pairs.loads), pairs.responses
@@ -71,12 +71,6 @@ def run(words: list[str]) -> int:
         system_figure(archive.grid, _panels(kernel, queries, system.hidden), title=title).savefig(chosen.out, dpi=150)
         say(f"drawn: {chosen.out}")
     return 0
-
-
-def _noisy(pairs: Pairs, share: float, seed: int) -> Pairs:
-    level = share * float(pairs.responses.square().mean().sqrt())
-    errors = torch.randn(pairs.responses.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    return replace(pairs, responses=pairs.responses + level * errors, noise=level)
 
 
 def _panels(kernel: Predictor, queries: Pairs, hidden: Any) -> list[Panel]:

@@ -6,26 +6,15 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from nipde.kernels.base import Kernel, Predictor
+from nipde.kernels.nonlinear import NonlinearPredictor
 
 
 @dataclass(frozen=True, eq=False)
-class PreprocessedKernel(Predictor):
+class PreprocessedKernel(NonlinearPredictor):
     """`change` sees loads divided by `unit`, one number per system; `kernel` is the linear part behind it."""
 
-    kernel: Kernel
     change: Callable[[Tensor], Tensor]
     unit: Float[Tensor, "*batch"]
-
-    @property
-    def linear(self) -> bool:
-        """No: there is no K with u = ∫ K f."""
-        return False
-
-    @property
-    def components(self) -> tuple[int, int]:
-        """Those of the kernel."""
-        return self.kernel.components
 
     def predict(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Tensor:
         """Change the load, then integrate."""
