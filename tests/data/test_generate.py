@@ -99,7 +99,12 @@ def test_killed_workers_and_runs_change_nothing():
 
 def test_ctrl_c_says_how_to_go_on(tmp_path):
     command = [sys.executable, "-m", "nipde.cli", "generate", "darcy", "--systems", "5000", "--workers", "1"]
-    run = subprocess.Popen([*command, "--out", str(tmp_path / "run")], stderr=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "run")],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+    )
     while not list((tmp_path / "run").glob("progress/*.json")):
         time.sleep(0.02)
     os.kill(run.pid, signal.SIGINT)
