@@ -93,7 +93,7 @@ class _FourierAttention(torch.autograd.Function):
         filtered = _filter(blocks, modes, scratch("filtered", modes, *modes.shape))
         mixed = _mix(filtered, mixer[:, :-1], tokens, scratch("mixed", modes, *modes.shape))
         _mean_wave(mixed, tokens).add_(mixer[:, -1], alpha=_root_nodes(tokens))
-        ctx.save_for_backward(tokens, _worth_keeping(modes, tokens), blocks, coupling, seen, mixer)
+        ctx.save_for_backward(tokens, modes, blocks, coupling, seen, mixer)
         ctx.matrices, ctx.scratch = matrices, scratch
         return synthesis(mixed, matrices, scratch).view_as(tokens)
 
@@ -102,7 +102,6 @@ class _FourierAttention(torch.autograd.Function):
     def backward(ctx: Any, above: Tensor) -> Any:
         tokens, modes, blocks, coupling, seen, mixer = ctx.saved_tensors
         matrices, scratch = ctx.matrices, ctx.scratch
-        modes = analysis(tokens.flatten(-2), matrices, scratch) if modes is None else modes
         first, second = (scratch(name, modes, *modes.shape) for name in ("filtered", "mixed"))
         d_mixed = analysis(above.flatten(-2), matrices, scratch)
         d_shift = _mean_wave(d_mixed, tokens).sum(0) * _root_nodes(tokens)
@@ -136,7 +135,7 @@ class _FourierFactors(torch.autograd.Function):
         loads, responses = _filter(blocks, modes, scratch("filtered", modes, *modes.shape)).chunk(2)
         half = tokens.chunk(2)[0]
         convolved = synthesis(loads.add_(responses), matrices, scratch).view_as(half)
-        ctx.save_for_backward(tokens, _worth_keeping(modes, tokens), convolved, blocks, query, key)
+        ctx.save_for_backward(tokens, modes, convolved, blocks, query, key)
         ctx.matrices, ctx.scratch = matrices, scratch
         return linear(convolved, query, query_bias), linear(half, key, key_bias)
 
@@ -145,7 +144,6 @@ class _FourierFactors(torch.autograd.Function):
     def backward(ctx: Any, d_queries: Tensor, d_keys: Tensor) -> Any:
         tokens, modes, convolved, blocks, query, key = ctx.saved_tensors
         matrices, scratch = ctx.matrices, ctx.scratch
-        modes = analysis(tokens.flatten(-2), matrices, scratch) if modes is None else modes
         d_query, d_key = d_queries.flatten(0, -2), d_keys.flatten(0, -2)
         above = (d_query @ query).view(*convolved.shape[:-2], -1)
         d_filtered = analysis(above, matrices, scratch).repeat(2, 1, 1, 1)
@@ -168,11 +166,6 @@ class _FourierFactors(torch.autograd.Function):
 def _rows(values: Tensor, like: Tensor | None = None) -> Float[Tensor, "row sample pair"]:
     """All tokens, or all modes, of every sample."""
     return values.reshape(-1, *(values if like is None else like).shape[-2:])
-
-
-def _worth_keeping(modes: Tensor, tokens: Tensor) -> Tensor | None:
-    """Few modes are kept for backward; all of them would take as much memory as the tokens, and are made again."""
-    return modes if 2 * modes.numel() < tokens.numel() else None
 
 
 def _root_nodes(tokens: Tensor) -> float:
