@@ -30,7 +30,7 @@ from nipde.spectral.waves import analysis, synthesis
 
 SEED = 0
 BATCH, PAIRS, CHANNELS, LAYERS = 20, 50, 40, 4
-#: Nodes per axis, modes per axis (None: all), and what the issue asks for.
+#: Nodes per axis, and modes per axis (None: all).
 CASES = ((21, None), (41, None), (41, 12), (121, 16))
 
 

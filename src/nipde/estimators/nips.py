@@ -3,7 +3,7 @@
     V⁰ = N₀(tokens),   V^l = V^{l-1} + N_l( s (R_l∘V^{l-1} W_Q)(V^{l-1} W_K)ᵀ V^{l-1} ),   l = 1 … L-1
     K(x, y) = (1/√d_k) [ (R_f∘g + R_u∘v)(x) W_Q + b_Q ] · [ g(y) W_K + b_K ],   V^{L-1} = (g, v)
 
-R∘V = F⁻¹(R · F V). The batch is worked through in tiles that stay in the processor's cache.
+R∘V = F⁻¹(R · F V). The batch is worked through in tiles.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from nipde.kernels.preprocessed import PreprocessedKernel
 from nipde.spectral.filter import SpectralFilter
 from nipde.spectral.scratch import Scratch
 
-#: Samples are worked through together while their tokens take about this much memory (measured: docs/design.md).
+#: Samples are worked through together while their tokens take about this much memory; see docs/design.md.
 TILE_BYTES = 4_000_000
 
 

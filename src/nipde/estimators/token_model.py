@@ -19,7 +19,7 @@ from nipde.kernels.low_rank import LowRankKernel
 
 
 class TokenModel(nn.Module, ABC):
-    """A network for one grid and a fixed number of pairs; its kernel is linear in the load and has rank ≤ `rank`."""
+    """A network for one grid and a fixed number of pairs; its kernel is linear in the load and of low rank."""
 
     def __init__(self, grid: Grid, *, pairs: int, components: int) -> None:
         super().__init__()
