@@ -53,5 +53,17 @@ class IntegrityError(ArchiveError):
     """Stored bytes are not the bytes that were written."""
 
 
+class TrainingError(NipdeError, ValueError):
+    """A training run cannot be started as asked for."""
+
+
+class NonFiniteError(NipdeError, ArithmeticError):
+    """A loss or gradient is not finite."""
+
+
+class CheckpointError(NipdeError):
+    """Weights or a run's state cannot be written, or are not what was written."""
+
+
 class MissingExtraError(NipdeError, ImportError):
     """A capability needs an optional part of the package that is not installed."""

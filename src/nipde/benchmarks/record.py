@@ -23,12 +23,12 @@ def write_record(
         "name": name,
         "command": command,
         "seed": seed,
-        "commit": _commit(),
+        "commit": commit(),
         "machine": machine(),
         "versions": {
             package: version(package) for package in ("nipde", "torch", "numpy", "scipy", "zarr", "distributed")
         },
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "time": now(),
         "seconds": round(seconds, 1),
         "measured": measured,
     }
@@ -57,6 +57,11 @@ def machine() -> dict[str, Any]:
     }
 
 
+def now() -> str:
+    """Date and time, UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -65,7 +70,7 @@ def _processor() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def _commit() -> str:
+def commit() -> str:
     """Commit of the checkout the package runs from, marked if it holds changes; `unknown` for an installed one."""
     folder = Path(nipde.__file__).parent
 

@@ -3,7 +3,9 @@
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+from nipde.benchmarks import darcy
 from nipde.benchmarks.record import write_record
 from nipde.errors import NipdeError
 
@@ -17,10 +19,26 @@ MEASUREMENTS = {
     "tokens": "time and memory of NIPS and NAO from 441 to 65,536 nodes, and NAO's memory limit as a prediction",
     "symmetry": "change of every estimator's kernel under symmetries of the pairs and of the square",
     "yardsticks": "errors of the classical estimators on Darcy flow, without and with noise",
+    "interruptions": "training killed, told to stop, and out of disk; every end against that of an undisturbed run",
     "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
     "integrity": "flipped bits, cut and deleted files over every file of an archive",
     "kills": "workers and whole runs killed and continued",
 }
+
+
+def run_darcy(budget: str, *, results: Path, **options: Any) -> Path:
+    """Train and judge the paper's Darcy rows within a budget, and write results/darcy-BUDGET.json."""
+    if budget not in darcy.BUDGETS:
+        raise NipdeError(expected=f"a budget among {', '.join(darcy.BUDGETS)}", got=repr(budget))
+    start = time.perf_counter()
+    return write_record(
+        f"darcy-{budget}",
+        darcy.measure(budget=budget, **options),
+        results=results,
+        command=f"nipde bench darcy --budget {budget}",
+        seed=darcy.SEED,
+        seconds=time.perf_counter() - start,
+    )
 
 
 def run(name: str, *, results: Path, quick: bool = False) -> Path:

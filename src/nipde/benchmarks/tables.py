@@ -9,6 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from nipde.benchmarks.darcy_table import darcy
+from nipde.benchmarks.markdown import percent as _percent
+from nipde.benchmarks.markdown import table as _table
 from nipde.benchmarks.record import read_record
 from nipde.errors import NipdeError
 
@@ -254,6 +257,19 @@ def _transforms(found: dict[str, Any]) -> str:
     return _table(("grid", *(f"{kind}: time of FFT over matrix product" for kind in kinds)), rows)
 
 
+def _interruptions(found: dict[str, Any]) -> str:
+    killed, told, full = found["killed"], found["terminated"], found["disk_full"]
+    rows = [
+        (f"SIGKILL at a random moment ({killed['runs']} runs, up to three each)", killed["kills"],
+         f"{killed['equal']} of {killed['runs']} runs end bitwise as undisturbed"),
+        (f"SIGTERM or SIGUSR1, some twice; slowest exit {told['slowest_exit_seconds']:.1f} s", told["signals"],
+         f"{told['equal']} of {told['signals']} runs end bitwise as undisturbed"),
+        ("disk full at a random size of the file", full["sizes"],
+         f"{full['previous_kept']} times the previous checkpoint is whole, {full['refused']} times an error says so"),
+    ]  # fmt: skip
+    return _table(("cut short by", "times", "outcome"), rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "physics": _physics,
     "random-fields": _random_fields,
@@ -266,6 +282,10 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "integrity": _integrity,
     "kills": _kills,
     "transforms": _transforms,
+    "interruptions": _interruptions,
+    "darcy-quick": darcy,
+    "darcy-standard": darcy,
+    "darcy-paper": darcy,
 }
 
 
@@ -274,16 +294,5 @@ def _short(commit: str) -> str:
     return " ".join([head[:10], *rest])
 
 
-def _percent(share: float) -> str:
-    if share < 1e-8:
-        return "< 1e-6 %"
-    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
-
-
 def _order(orders: list[float]) -> str:
     return f"{orders[-1]:.4f}"
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)

@@ -89,7 +89,7 @@ def _step(kind: str, nodes: int) -> Callable[[], None]:
         model = NIPS(grid, pairs=PAIRS, channels=CHANNELS, layers=LAYERS, modes=kept)
     else:
         form = {"linear": linear_attention, "quadratic": quadratic_attention}[kind]
-        model = NAO(grid, pairs=PAIRS, channels=CHANNELS, layers=LAYERS, attention=form)
+        model = NAO(grid, pairs=PAIRS, channels=CHANNELS, layers=LAYERS, attention=form, kernel_networks="plain")
     pairs = Pairs(grid, *torch.randn(2, BATCH, PAIRS, 1, *grid.shape))
 
     def step() -> None:

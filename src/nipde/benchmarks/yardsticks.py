@@ -13,25 +13,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from nipde.benchmarks.darcy_systems import green_kernels, pairs_of, systems
 from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.data.system import System
-from nipde.estimators.adjoint import AdjointGaussNewton
 from nipde.estimators.base import Estimator
 from nipde.estimators.empirical_bayes import EmpiricalBayes
-from nipde.estimators.equation_error import EquationError
-from nipde.estimators.inversion.regularisers import TotalVariation
-from nipde.estimators.kernel_match import permeability_of
-from nipde.estimators.minimum_norm import MinimumNorm
-from nipde.estimators.ridge import Ridge
 from nipde.estimators.training_span import TrainingSpan
-from nipde.grid import Grid
+from nipde.evaluation.material import permeability_in
+from nipde.evaluation.metrics import kernel_error, material_error, phase_accuracy, relative_errors
+from nipde.evaluation.named import ESTIMATORS
 from nipde.kernels.base import Kernel
 from nipde.kernels.dense import DenseKernel
-from nipde.kernels.law import LawKernel
+from nipde.physics.faces import Harmonic
 
 SEED = 2026
 NODES, CONTEXT, QUERIES = 21, 50, 50
@@ -64,14 +59,14 @@ def _estimators(train: list[System]) -> dict[str, Estimator]:
     known, kernels = pairs_of(train), green_kernels(train)
     few = min(FEW, len(train) // 2)
     return {
-        "minimum norm": MinimumNorm(),
-        "ridge, GCV": Ridge(),
+        "minimum norm": ESTIMATORS["minimum-norm"],
+        "ridge, GCV": ESTIMATORS["ridge"],
         "training span": TrainingSpan.fit(known, kernels),
         "empirical Bayes": EmpiricalBayes.fit(known, kernels),
         f"empirical Bayes, {few} training systems": EmpiricalBayes.fit(*_first(known, kernels, few)),
-        "equation error": EquationError(),
-        "adjoint Gauss-Newton, Tikhonov": AdjointGaussNewton(),
-        "adjoint Gauss-Newton, total variation": AdjointGaussNewton(regulariser=TotalVariation()),
+        "equation error": ESTIMATORS["equation-error"],
+        "adjoint Gauss-Newton, Tikhonov": ESTIMATORS["adjoint"],
+        "adjoint Gauss-Newton, total variation": ESTIMATORS["adjoint-tv"],
     }
 
 
@@ -90,35 +85,14 @@ def _errors(estimator: Estimator, system: System, *, level: float, number: int) 
     seconds = time.process_time() - start
     if not isinstance(kernel, Kernel):
         raise TypeError(f"{estimator} returns no kernel")
-    grid, truth = system.grid, green_kernels([system]).dense()[0]
-    permeability = kernel.laws[0].permeability if isinstance(kernel, LawKernel) else permeability_of(kernel)[0]
+    grid, truth, hidden = system.grid, green_kernels([system]).dense()[0], system.hidden[0]
+    found = permeability_in(kernel, face_mean=Harmonic())
     return {
-        "in_context": _relative(grid, kernel @ context.loads, context.responses),
-        "held_out": _relative(grid, kernel @ queries.loads, queries.responses),
-        "kernel": _kernel_error(grid, kernel.dense(), truth),
-        **_microstructure(grid, np.asarray(permeability), system.hidden[0]),
+        "in_context": float(relative_errors(grid, kernel @ context.loads, context.responses).mean()),
+        "held_out": float(relative_errors(grid, kernel @ queries.loads, queries.responses).mean()),
+        "kernel": float(kernel_error(grid, kernel.dense(), truth)),
+        "microstructure": float(material_error(grid, found, hidden)),
+        "phase_accuracy": float(phase_accuracy(grid, found, hidden)),
+        "phase_accuracy_inside": float(phase_accuracy(grid, found, hidden, where=grid.unknown)),
         "seconds": seconds,
-    }
-
-
-def _relative(grid: Grid, found: Tensor, truth: Tensor) -> float:
-    return float((grid.norm(found - truth) / grid.norm(truth)).mean())
-
-
-def _kernel_error(grid: Grid, found: Tensor, truth: Tensor) -> float:
-    weights = torch.tensor(grid.weights.reshape(-1)).sqrt()
-    both = weights[:, None] * weights
-    return float(((found - truth) * both).norm() / (truth * both).norm())
-
-
-def _microstructure(grid: Grid, found: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    counted = ~grid.corners
-    inside = grid.unknown
-    border = np.sqrt(truth.min() * truth.max())
-    error = grid.norm(found - truth, mask=counted) / grid.norm(truth, mask=counted)
-    right = (found > border) == (truth > border)
-    return {
-        "microstructure": float(error),
-        "phase_accuracy": float(right[counted].mean()),
-        "phase_accuracy_inside": float(right[inside].mean()),
     }

@@ -11,6 +11,8 @@ VERBS = {
     "show": "draw one system: hidden field, a load, its response",
     "verify": "check every byte of an archive, or compute systems again",
     "estimate": "estimate a system's kernel from some of its pairs, test it on the others",
+    "train": "train an estimator on an archive's training systems; stops and goes on at any moment",
+    "evaluate": "measure an estimator's errors over test systems, with intervals",
     "bench": "measure, and write what was measured to results/",
 }
 
@@ -29,6 +31,7 @@ examples:
   nipde show darcy21 --system 3 --out system3.png
   nipde verify darcy21 --rebuild 5
   nipde estimate darcy21 --system 90 --estimator adjoint-tv --noise 0.01 --out estimate.png
+  nipde evaluate empirical-bayes --data darcy21 --pairs 50 --noise 0.01 --json empirical-bayes.json
 """
 
 

@@ -10,23 +10,11 @@ from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.data.archive import open as open_archive
 from nipde.errors import PairsError
-from nipde.estimators.adjoint import AdjointGaussNewton
-from nipde.estimators.base import Estimator
-from nipde.estimators.equation_error import EquationError
-from nipde.estimators.inversion.regularisers import TotalVariation
-from nipde.estimators.minimum_norm import MinimumNorm
-from nipde.estimators.ridge import Ridge
+from nipde.evaluation.metrics import relative_errors
+from nipde.evaluation.named import NAMES, named
 from nipde.kernels.base import Predictor
 from nipde.kernels.law import LawKernel
 from nipde.report.system_figure import Panel, system_figure
-
-ESTIMATORS: dict[str, Estimator] = {
-    "minimum-norm": MinimumNorm(),
-    "ridge": Ridge(),
-    "equation-error": EquationError(),
-    "adjoint": AdjointGaussNewton(),
-    "adjoint-tv": AdjointGaussNewton(regulariser=TotalVariation()),
-}
 
 
 def run(words: list[str]) -> int:
@@ -38,7 +26,8 @@ def run(words: list[str]) -> int:
         "--estimator",
         type=str,
         default="ridge",
-        help=f"one of {', '.join(ESTIMATORS)}; the last three take the law to be Darcy's",
+        help=f"one of {', '.join(NAMES)}; the third to fifth take the law to be Darcy's, the last two learn from the "
+        "archive's training systems",
     )
     options.add_argument("--context", type=int, default=None, help="pairs to learn from; half of them by default")
     options.add_argument(
@@ -47,9 +36,8 @@ def run(words: list[str]) -> int:
     options.add_argument("--seed", type=int, default=0, help="seed of the noise")
     options.add_argument("--out", type=str, default="", help="picture to write, if any: png, svg or pdf")
     chosen = options.parse_args(words)
-    if chosen.estimator not in ESTIMATORS:
-        raise PairsError(expected=f"an estimator among {', '.join(ESTIMATORS)}", got=chosen.estimator)
     archive = open_archive(chosen.path, options=chosen.storage_options)
+    estimator = named(chosen.estimator, archive)
     system = archive[chosen.system]
     every = Pairs.from_arrays(system.loads, system.responses, grid=archive.grid).to(dtype=torch.float64)
     count = every.count // 2 if chosen.context is None else chosen.context
@@ -59,11 +47,10 @@ def run(words: list[str]) -> int:
         )
     context, queries = every.take(slice(0, count)), every.take(slice(count, None))
     with progress(f"{chosen.estimator}, {count} pairs", 1) as advance:
-        kernel = ESTIMATORS[chosen.estimator](with_white_noise(context, share=chosen.noise, seed=chosen.seed))
+        kernel = estimator(with_white_noise(context, share=chosen.noise, seed=chosen.seed))
         advance(1)
     for name, pairs in (("in context", context), ("held out", queries)):
-        found, truth = kernel.predict(pairs.loads), pairs.responses
-        error = (pairs.grid.norm(found - truth) / pairs.grid.norm(truth)).mean()
+        error = relative_errors(pairs.grid, kernel.predict(pairs.loads), pairs.responses).mean()
         say(f"{name}: {100 * float(error):.2g} % mean relative error over {pairs.count} loads")
     if chosen.out:
         os.environ.setdefault("MPLBACKEND", "Agg")  # drawing to a file needs no screen

@@ -1,8 +1,10 @@
 """Measurement noise on responses, where instruments have it; the pairs carry its level along."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from nipde.context.pairs import Pairs
 
@@ -10,6 +12,27 @@ from nipde.context.pairs import Pairs
 def with_white_noise(pairs: Pairs, *, share: float, seed: int) -> Pairs:
     """Independent normal errors at every node, their standard deviation `share` of the responses' root mean square."""
     level = share * float(pairs.responses.square().mean().sqrt())
-    generator = torch.Generator().manual_seed(seed)  # drawn on the processor: the same numbers on every device
-    errors = torch.randn(pairs.responses.shape, generator=generator, dtype=pairs.responses.dtype)
-    return replace(pairs, responses=pairs.responses + level * errors.to(pairs.responses.device), noise=level)
+    return replace(pairs, responses=pairs.responses + level * _normal(pairs.responses, seed), noise=level)
+
+
+def with_white_noise_each(pairs: Pairs, *, share: float, seeds: Sequence[int], load_share: float = 0.0) -> Pairs:
+    """The same for a batch: every system has a level and a seed of its own, whatever stands beside it.
+
+    `load_share` puts noise on the loads too, where the paper has it; `pairs.noise` tells of the responses only.
+    """
+    responses, levels = _noisy(pairs.responses, share, seeds)
+    loads, _ = _noisy(pairs.loads, load_share, [seed + 1 for seed in seeds])
+    return replace(pairs, loads=loads, responses=responses, noise=levels)
+
+
+def _noisy(field: Tensor, share: float, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
+    levels = share * field.square().flatten(1).mean(1).sqrt()
+    if not share:
+        return field, levels
+    errors = torch.stack([_normal(one, seed) for one, seed in zip(field, seeds, strict=True)])
+    return field + levels.view(-1, *(1,) * (field.ndim - 1)) * errors, levels
+
+
+def _normal(like: Tensor, seed: int) -> Tensor:
+    """Drawn on the processor: the same numbers on every device."""
+    return torch.randn(like.shape, generator=torch.Generator().manual_seed(seed), dtype=like.dtype).to(like.device)

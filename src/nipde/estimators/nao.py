@@ -7,7 +7,6 @@ Variants of the paper: NAO-f normalises over tokens and pairs in every layer (`f
 token × token projection of the queries to every layer (`token_projections`). The kernel networks alone cost O(N²).
 """
 
-from itertools import pairwise
 from math import sqrt
 
 import torch
@@ -15,33 +14,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nipde.estimators.attention import Attention, QueryKey, gram_attention
+from nipde.estimators.kernel_network import Form, KernelNetwork
 from nipde.estimators.token_model import TokenModel
 from nipde.grid import Grid
 
 
-class KernelNetwork(nn.Module):
-    """W^P(x, z), an MLP 2·dimension → 32 → 64 → 1 of two positions, each measured in lengths of the box."""
-
-    places: Tensor
-
-    def __init__(self, grid: Grid) -> None:
-        super().__init__()
-        sizes = (2 * grid.dimension, 32, 64, 1)
-        self.first, self.second, self.third = (nn.Linear(into, out) for into, out in pairwise(sizes))
-        places = [torch.tensor(x / axis.length).flatten() for x, axis in zip(grid.coordinates, grid.axes, strict=True)]
-        self.register_buffer("places", torch.stack(places, dim=-1), persistent=False)
-
-    def forward(self) -> Float[Tensor, "node node"]:
-        """All N² values."""
-        nodes = len(self.places)
-        x = self.places[:, None].expand(nodes, nodes, -1)
-        both = torch.cat([x, x.transpose(0, 1)], dim=-1).to(self.first.weight)
-        hidden = nn.functional.leaky_relu(self.first(both))
-        return self.third(nn.functional.leaky_relu(self.second(hidden))).squeeze(-1)
-
-
 class NAO(TokenModel):
-    """d = `pairs`, d_k = `channels`, L = `layers`; `attention` chooses the order of the products, not the result."""
+    """d = `pairs`, d_k = `channels`, L = `layers`; `attention` and `kernel_networks` change times only."""
 
     def __init__(
         self,
@@ -54,13 +33,14 @@ class NAO(TokenModel):
         full_norms: bool = False,
         token_projections: bool = False,
         attention: Attention = gram_attention,
+        kernel_networks: Form = "tiled",
     ) -> None:
         super().__init__(grid, pairs=pairs, components=components)
         self.channels, self.attention = channels, attention
         self.maps = nn.ModuleList(QueryKey(pairs, channels) for _ in range(layers))
         shape = (self.tokens, pairs) if full_norms else (pairs,)
         self.norms = nn.ModuleList(nn.LayerNorm(shape) for _ in range(layers - 1))
-        self.kernel_networks = nn.ModuleList(KernelNetwork(grid) for _ in range(self.fields))
+        self.kernel_networks = nn.ModuleList(KernelNetwork(grid, form=kernel_networks) for _ in range(self.fields))
         count = layers if token_projections else 0
         self.token_projections = nn.ModuleList(nn.Linear(self.tokens, self.tokens) for _ in range(count))
 

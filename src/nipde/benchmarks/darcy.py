@@ -1,0 +1,204 @@
+"""The paper's Darcy tables, trained and judged: cases × laws × seeds within a budget, two at a time, resumable.
+
+Every model gets the same processor time. Weights are chosen on validation systems; the figures are from 110 test
+systems. `in_context`: the paper's error, of answers to the context's own loads, which training has seen. `held_out`:
+context and queries are loads of which none was in training, and no query was in the context.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nipde.benchmarks import cases
+from nipde.benchmarks.cases import ALL, Case, Law
+from nipde.benchmarks.record import commit, now
+from nipde.data.archive import Archive
+from nipde.data.archive import open as open_archive
+from nipde.data.generate import generate
+from nipde.errors import NipdeError
+from nipde.evaluation.evaluate import evaluate
+from nipde.evaluation.named import NAMES, named
+from nipde.training import checkpoint
+from nipde.training.fit import fit
+from nipde.training.observers import read_log
+from nipde.training.weights import load_model
+
+SEED = cases.DATA_SEED
+#: What a summary of an evaluation keeps in the record.
+KEPT = ("in_context", "held_out", "held_out_interior", "held_out_edge", "worst_decile", "kernel", "microstructure",
+        "phase_accuracy")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a model is trained, by nodes per axis, and which rows."""
+
+    tables: tuple[str, ...]
+    minutes: dict[int, float] | None
+    seeds: int
+    #: Rows that get all seeds, and rows that are trained on `darcy-literal` as well.
+    repeated: tuple[str, ...] = ("21-nips-2", "21-nao-2")
+    both_laws: tuple[str, ...] = ("21-nips-2", "21-nao-2")
+    leaves_out: tuple[str, ...] = ()
+
+
+BUDGETS: dict[str, Budget] = {
+    "trial": Budget(("orders", "layers"), {21: 0.02}, seeds=1, leaves_out=("41-nips-4", "41-nao-4", "41-afno-4")),
+    "quick": Budget(("orders", "rank"), {11: 2.0, 21: 2.0, 41: 4.0}, seeds=1),
+    "standard": Budget(("layers",), {11: 20.0, 21: 20.0, 41: 40.0}, seeds=3, leaves_out=("41-afno-4",)),
+    "paper": Budget(("layers", "orders", "rank", "interpretability"), None, seeds=5),
+}  # fmt: skip
+#: The paper's own length: 5,000 epochs of 90 steps, 100 samples each.
+PAPER_LENGTH = {"steps": 450_000, "batch": 100, "minutes": None}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one case."""
+
+    case: Case
+    law: Law
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """As a folder's name."""
+        return f"{self.law}-{self.case.name}-seed{self.seed}"
+
+
+def jobs(budget: Budget, *, only: Iterable[str] = ()) -> list[Job]:
+    """What a budget asks for, the first seeds first; the figures of a shift come with its unshifted case."""
+    chosen = [
+        case for case in ALL if case.table in budget.tables and case.name not in budget.leaves_out and not case.shift
+    ]
+    found = []
+    for seed in range(budget.seeds):
+        for case in chosen:
+            if seed and case.name not in budget.repeated and budget.minutes is not None:
+                continue
+            found.append(Job(case, "darcy-consistent", seed))
+            if budget.minutes is None or (case.name in budget.both_laws and not seed):
+                found.append(Job(case, "darcy-literal", seed))
+    asked = list(only)
+    if asked and (unknown := set(asked) - {job.name for job in found} - {job.case.name for job in found}):
+        names = sorted({job.case.name for job in found})
+        raise NipdeError(expected=f"cases among {', '.join(names)}", got=", ".join(sorted(unknown)))
+    return [job for job in found if not asked or job.name in asked or job.case.name in asked]
+
+
+def measure(
+    *,
+    budget: str,
+    work: Path,
+    only: Iterable[str] = (),
+    workers: int = 2,
+    progress: Callable[[str], None] = lambda finished: None,
+) -> dict[str, Any]:
+    """Run what is not finished in `work`, and put everything that is into one record."""
+    plan = BUDGETS[budget]
+    asked = jobs(plan, only=only)
+    laws = sorted({(job.law, job.case.nodes) for job in asked})
+    for law, nodes in laws:
+        data(law, nodes, work)
+    judged = [(law, name) for law, nodes in laws if nodes == 21 and "layers" in plan.tables for name in NAMES]
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        trained = [pool.submit(_train_and_judge, job, budget, work) for job in asked]
+        classical = [pool.submit(_judge_classical, which, budget, work) for which in judged]
+        for finished in as_completed(trained + classical):
+            progress(finished.result())
+    rows = [json.loads(path.read_text()) for path in sorted((work / budget).glob("*/result.json"))]
+    pending = [job.name for job in jobs(plan) if not (work / budget / job.name / "result.json").exists()]
+    minutes = None if plan.minutes is None else {str(nodes): value for nodes, value in plan.minutes.items()}
+    return {"budget": budget, "minutes": minutes, "systems": cases.SYSTEMS, "rows": rows, "pending": pending}
+
+
+def data(law: Law, nodes: int, work: Path) -> Archive:
+    """The archive of a law and grid, generated once."""
+    place = work / "data" / f"{law}-{nodes}"
+    if not (place / "manifest.json").exists():
+        generate(cases.plan(law, nodes), place, workers=1)
+    return open_archive(place)
+
+
+def _train_and_judge(job: Job, budget: str, work: Path) -> str:
+    torch.set_num_threads(1)
+    out = work / budget / job.name
+    if (out / "result.json").exists():
+        return job.name
+    archive, plan = data(job.law, job.case.nodes, work), BUDGETS[budget]
+    length = PAPER_LENGTH if plan.minutes is None else {"minutes": plan.minutes[job.case.nodes], "clock": "cpu"}
+    recipe = job.case.training(seed=job.seed, **length)
+    run = fit(recipe, archive, out, resume=True)
+    model = load_model(out)
+    judged = {loads: _judged(model, archive, context=recipe.context, loads=loads) for loads in ("train", "test")}
+    _write(out, {
+        "case": job.case.name, "table": job.case.table, "row": job.case.row, "law": job.law, "nodes": job.case.nodes,
+        "seed": job.seed, "paper": job.case.paper, "paper_seeds": job.case.paper_seeds,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "steps": run.step, "samples": run.step * recipe.batch, "seconds": run.seconds, "best_step": run.best_step,
+        "validation": run.best, "rank": job.case.options.get("channels", recipe.model.channels),
+        "paper_protocol": judged["train"], "unseen_loads": judged["test"],
+        "rank_floor": _rank_floor(archive, recipe.context, recipe.model.channels),
+        "curve": list(_curve(out)), "recipe": asdict(recipe),
+    })  # fmt: skip
+    return job.name
+
+
+def _judge_classical(which: tuple[Law, str], budget: str, work: Path) -> str:
+    torch.set_num_threads(1)
+    law, name = which
+    out = work / budget / f"{law}-{name}"
+    if not (out / "result.json").exists():
+        archive = data(law, 21, work)
+        estimator = named(name, archive)
+        systems = 3 if budget == "trial" else None
+        judged = {
+            loads: _judged(estimator, archive, context=50, loads=loads, systems=systems) for loads in ("train", "test")
+        }
+        out.mkdir(parents=True, exist_ok=True)
+        _write(out, {
+            "case": name, "table": "classical", "row": name, "law": law, "nodes": 21, "seed": 0, "paper": {},
+            "paper_protocol": judged["train"], "unseen_loads": judged["test"],
+        })  # fmt: skip
+    return out.name
+
+
+def _judged(
+    estimator: Any, archive: Archive, *, context: int, loads: str, systems: int | None = None
+) -> dict[str, Any]:
+    found = evaluate(estimator, archive, context=context, loads=loads, systems=systems, inversion=False)
+    return {name: found[name] for name in (*KEPT, "systems", "queries", "seconds_per_system")}
+
+
+def _rank_floor(archive: Archive, context: int, rank: int) -> float:
+    """Mean relative error of the best reconstruction of a context's responses, scaled to norm 1, from `rank` fields."""
+    weights = np.sqrt(archive.grid.weights).reshape(-1)
+    read = archive.read(archive.indices("test")[:20], pairs=archive.load_indices("train")[:context].tolist())
+    errors = []
+    for responses in read.responses.reshape(len(read.responses), context, -1):
+        scaled = responses * weights
+        scaled = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+        left, values, right = np.linalg.svd(scaled, full_matrices=False)
+        values[:rank] = 0.0
+        errors.append(np.linalg.norm((left * values) @ right, axis=1).mean())
+    return float(np.mean(errors))
+
+
+def _curve(out: Path) -> Iterator[dict[str, float]]:
+    """Validation errors against steps and seconds, at most 40 of them."""
+    rows = [row for row in read_log(out / "log.csv") if row["held_out"]]
+    for row in rows[:: max(1, len(rows) // 40)]:
+        yield {name: float(row[name]) for name in ("step", "seconds", "held_out", "in_context")}
+
+
+def _write(out: Path, result: dict[str, Any]) -> None:
+    record = {**result, "commit": commit(), "time": now(), "threads": os.environ.get("OMP_NUM_THREADS", "1")}
+    checkpoint.write(out / "result.json", (json.dumps(record, indent=1) + "\n").encode())

@@ -1,0 +1,103 @@
+"""The paper's Darcy tables with our figures beside the paper's."""
+
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from nipde.benchmarks.markdown import percent, table
+
+TITLES = {
+    "layers": "Models",
+    "orders": "Number of random orders, 2-layer NIPS",
+    "rank": "Rank of the kernel, 2-layer NIPS, n_rand = 50",
+    "interpretability": "Kernel and microstructure",
+}
+
+
+def darcy(found: dict[str, Any]) -> str:
+    """One table per table of the paper and law; rows of several seeds are joined."""
+    parts = []
+    order = ["layers", "orders", "rank", "interpretability"]
+    rows = [row for row in found["rows"] if row["table"] != "classical"]
+    classical = [row for row in found["rows"] if row["table"] == "classical"]
+    for name in order:
+        for law in ("darcy-consistent", "darcy-literal"):
+            mine = [row for row in rows if (row["table"], row["law"]) == (name, law)]
+            if mine:
+                beside = [row for row in classical if row["law"] == law] if name == "layers" else []
+                parts += [f"**{TITLES[name]}, `{law}`**\n", _rows(name, mine, beside)]
+    parts.append(_notes(found))
+    return "\n".join(parts)
+
+
+def _rows(name: str, rows: list[dict[str, Any]], classical: list[dict[str, Any]]) -> str:
+    def key(row: dict[str, Any]) -> Any:
+        return row["nodes"], row["recipe"]["model"]["layers"], row["paper"]["in_context"], row["case"]
+
+    if name == "layers":
+        rows = sorted(rows, key=key)
+        cells = [_cells(list(same), lambda row: f"{row['nodes']}², {row['row']}")
+                 for _, same in groupby(rows, key=lambda row: row["case"])]  # fmt: skip
+        cells += [_classical(row) for row in sorted(classical, key=lambda row: -_mean(row, "held_out"))]
+        return table(("model", "paper, in context", "ours, in context", "held out", "90 % interval", "worst decile",
+                      "at the edge", "kernel", "steps"), cells)  # fmt: skip
+    rows = sorted(rows, key=lambda row: (row["recipe"]["orders"] or 0, row["rank"]))
+    return table(
+        ("row", "paper, in context", "ours, in context", "held out", "best rank-d_k reconstruction"),
+        [
+            (row["row"], f"{row['paper']['in_context']:.2f} %", percent(row["paper_protocol"]["in_context"]["mean"]),
+             percent(_mean(row, "held_out")), percent(row["rank_floor"]))
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def _cells(rows: list[dict[str, Any]], label: Any) -> tuple[str, ...]:
+    first = rows[0]
+    paper = f"{first['paper']['in_context']:.2f} %"
+    if len(rows) > 1 and first["paper_seeds"]:
+        paper += f" ({first['paper_seeds'][0]:.2f} ± {first['paper_seeds'][1]:.2f} %)"
+    held = [_mean(row, "held_out") for row in rows]
+    one = first["unseen_loads"]["held_out"]
+    interval = f"{percent(one['low'])} to {percent(one['high'])}" if len(rows) == 1 else f"{len(rows)} seeds"
+    return (
+        label(first), paper, _spread([row["paper_protocol"]["in_context"]["mean"] for row in rows]), _spread(held),
+        interval, *(percent(float(np.mean([_mean(row, what) for row in rows])))
+                    for what in ("worst_decile", "held_out_edge", "kernel")),
+        f"{int(np.mean([row['steps'] for row in rows])):,}",
+    )  # fmt: skip
+
+
+def _classical(row: dict[str, Any]) -> tuple[str, ...]:
+    one = row["unseen_loads"]["held_out"]
+    return (
+        row["row"], "–", percent(row["paper_protocol"]["in_context"]["mean"]), percent(one["mean"]),
+        f"{percent(one['low'])} to {percent(one['high'])}",
+        *(percent(_mean(row, what)) for what in ("worst_decile", "held_out_edge", "kernel")), "–",
+    )  # fmt: skip
+
+
+def _mean(row: dict[str, Any], what: str) -> float:
+    return float(row["unseen_loads"][what]["mean"])
+
+
+def _spread(values: list[float]) -> str:
+    if len(values) == 1:
+        return f"{100 * values[0]:.3g} %"
+    return f"{100 * np.mean(values):.3g} ± {100 * np.std(values):.1g} %"
+
+
+def _notes(found: dict[str, Any]) -> str:
+    minutes = found["minutes"]
+    length = "450,000 steps of 100 samples per model" if minutes is None else (
+        "processor time per model: " + ", ".join(
+            f"{value:g} min at {nodes}²" for nodes, value in minutes.items()
+            if any(row["nodes"] == int(nodes) and row["table"] != "classical" for row in found["rows"])
+        )
+    )  # fmt: skip
+    text = f"Budget `{found['budget']}`: {length}, one thread. "
+    text += "{} training systems under 100 shared loads, {} for validation, {} test systems.".format(*found["systems"])
+    if found["pending"]:
+        text += f" Not yet run: {', '.join(found['pending'])}."
+    return text + "\n"

@@ -1,0 +1,126 @@
+"""`nipde train CASE`: pairs of many systems in, the weights of an estimator out; stops and goes on at any moment."""
+
+import json
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from jsonargparse import ArgumentParser, Namespace
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from nipde.cli.terminal import add_storage_options, parser, say
+from nipde.data.archive import open as open_archive
+from nipde.errors import TrainingError
+from nipde.training.cases import CASES
+from nipde.training.fit import fit
+from nipde.training.launch import launch, launched
+from nipde.training.loop import Report
+from nipde.training.observers import Watcher
+from nipde.training.recipe import ModelRecipe, TrainingRecipe
+from nipde.training.run import Run
+
+
+def run(words: list[str]) -> int:
+    """Entry of the verb."""
+    chosen = _parser().parse_args(words)
+    if chosen.devices > 1 and not launched():
+        launch("nipde.cli", ["train", *words], processes=chosen.devices, restarts=chosen.restarts)
+    if chosen.threads:
+        torch.set_num_threads(chosen.threads)
+    recipe = _recipe(chosen)
+    archive = open_archive(chosen.data, options=chosen.storage_options)
+    watched = [_Bar(recipe)] if Console(stderr=True).is_terminal else []
+    ended = fit(
+        recipe, archive, chosen.out, resume=chosen.resume, save_seconds=chosen.save_seconds,
+        tensorboard=chosen.tensorboard, watchers=watched,
+    )  # fmt: skip
+    if ended.group.rank:
+        return _code(ended)
+    for note in ended.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if ended.signal:
+        say(f"stopped after step {ended.step}, all is saved; the same command with --resume goes on")
+        return _code(ended)
+    say(f"{ended.step} steps, {ended.seconds:.0f} s; best held-out error on validation systems "
+        f"{100 * ended.best:.3g} % at step {ended.best_step}; weights in {chosen.out}")  # fmt: skip
+    return 0
+
+
+def _code(ended: Run) -> int:
+    """128 + SIGTERM as is usual; 0 after SIGUSR1, by which a scheduler asks for a save before it requeues the job."""
+    return 0 if ended.signal in (0, 10) else 143
+
+
+def _parser() -> ArgumentParser:
+    options = parser(
+        "train",
+        "Train an estimator on the training systems of an archive; weights are chosen by validation systems only. "
+        "SIGTERM and SIGUSR1 save and stop; --resume goes on, bit by bit as if nothing had happened. "
+        f"Cases: {', '.join(CASES)}; or a recipe.json of an earlier run.",
+    )
+    options.add_argument("case", type=str, help="a case, or the file of a recipe")
+    options.add_argument("--data", type=str, required=True, help="folder of the archive, or an address")
+    options.add_argument("--out", type=str, required=True, help="folder of the run: recipe, weights, state, logs")
+    options.add_argument("--devices", type=int, default=1, help="processes to share a batch, one per device")
+    options.add_argument("--restarts", type=int, default=3, help="with --devices: restarts after a process died")
+    options.add_argument("--resume", action="store_true", help="go on from what is in --out, if anything is")
+    options.add_argument("--save-seconds", type=float, default=60.0, help="time between two saves of the state")
+    options.add_argument("--threads", type=int, default=0, help="threads per process; torch chooses if 0")
+    options.add_argument("--no-tensorboard", dest="tensorboard", action="store_false", help="write log.csv only")
+    for recipe in (TrainingRecipe, ModelRecipe):
+        for field in fields(recipe):
+            if "help" in field.metadata:
+                options.add_argument(
+                    f"--{field.name.replace('_', '-')}", type=field.type | None, default=None,  # type: ignore[operator]
+                    help=f"{field.metadata['help']}; the case decides if not given",
+                )  # fmt: skip
+    add_storage_options(options)
+    return options
+
+
+def _recipe(chosen: Namespace) -> TrainingRecipe:
+    if chosen.case in CASES:
+        recipe = CASES[chosen.case]
+    elif Path(chosen.case).is_file():
+        recipe = TrainingRecipe.from_dict(json.loads(Path(chosen.case).read_text())["recipe"])
+    else:
+        raise TrainingError(expected=f"a case among {', '.join(CASES)}, or the file of a recipe", got=chosen.case)
+    names = [field.name for kind in (TrainingRecipe, ModelRecipe) for field in fields(kind) if field.name != "model"]
+    given: dict[str, Any] = {name: chosen[name] for name in names if chosen[name] is not None}
+    # One length of a run replaces the other.
+    if "steps" in given:
+        given.setdefault("minutes", None)
+    elif "minutes" in given:
+        given["steps"] = None
+    return recipe.with_options(given)
+
+
+class _Bar(Watcher):
+    """Loss, held-out error, samples per second and time left, on a terminal."""
+
+    def __init__(self, recipe: TrainingRecipe) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"),
+                   TimeRemainingColumn())  # fmt: skip
+        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self.batch, self.loss, self.since = recipe.batch, 0.0, (0, 0.0)
+
+    def started(self, run: Run) -> None:
+        """Show the bar."""
+        self.since = run.step, time.monotonic()
+        self.row = self.bar.add_task("", total=1.0)
+        self.bar.start()
+
+    def stepped(self, run: Run, report: Report) -> None:
+        """New figures."""
+        self.loss = report.loss if not self.loss else 0.95 * self.loss + 0.05 * report.loss
+        rate = self.batch * (report.step - self.since[0]) / (time.monotonic() - self.since[1])
+        text = f"step {report.step:,}  loss {100 * self.loss:.2f} %  held out {100 * run.best:.2f} %  {rate:.0f}/s"
+        self.bar.update(self.row, completed=run.progress, description=text)
+
+    def ended(self, run: Run) -> None:
+        """Take it away."""
+        self.bar.stop()

@@ -1,0 +1,173 @@
+"""An estimator on systems it has not seen: pairs in, kernel out; loads outside the context, and the truth, are asked.
+
+Errors are relative L² norms, means over a system's functions, then over systems; responses to compare with are clean,
+also those of the context. Noise is white, on the context's responses, a share of their root mean square.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import nn
+
+from nipde.context.noise import with_white_noise_each
+from nipde.context.pairs import Pairs
+from nipde.data.archive import Archive
+from nipde.data.system import System
+from nipde.estimators.base import Estimator
+from nipde.evaluation import summary
+from nipde.evaluation.material import one_by_one, permeability_in
+from nipde.evaluation.metrics import (
+    edge_of,
+    interior_of,
+    kernel_error,
+    material_error,
+    phase_accuracy,
+    relative_errors,
+)
+from nipde.evaluation.protocol import choose, shares_loads
+from nipde.evaluation.truth import true_laws
+from nipde.kernels.base import Kernel, Predictor
+from nipde.kernels.nonlinear import NonlinearPredictor
+from nipde.physics.darcy import Darcy
+
+#: Systems that a network estimates together.
+BATCH = 10
+#: Kernels on more nodes are not compared value by value: they would not fit in memory.
+DENSE_NODES = 4096
+MEASURES = (
+    "held_out", "in_context", "held_out_interior", "held_out_edge", "kernel",
+    "microstructure", "phase_accuracy", "phase_accuracy_inside", "phase_accuracy_edge",
+)  # fmt: skip
+
+Scores = dict[str, list[float]]
+
+
+@torch.no_grad()
+def evaluate(
+    estimator: Estimator,
+    archive: Archive,
+    *,
+    part: str = "test",
+    context: int = 50,
+    noise: float = 0.0,
+    systems: int | None = None,
+    seed: int = 0,
+    loads: str = "test",
+    inversion: bool = True,
+    progress: Callable[[int], None] = lambda finished: None,
+) -> dict[str, Any]:
+    """Means over systems with their intervals, as JSON; a measure that does not apply is None.
+
+    Kernel and microstructure need Darcy systems; `inversion=False` spares the microstructure, which takes far longer
+    than the estimate where that knows no law. `loads` as in `choose`; `progress` hears of systems as they are finished.
+    """
+    draw = choose(archive, part=part, context=context, loads=loads, systems=systems, seed=seed)
+    found: Scores = defaultdict(list)
+    together = BATCH if isinstance(estimator, nn.Module) else 1
+    with _at_rest(estimator):
+        for places in np.array_split(np.arange(len(draw.systems)), -(-len(draw.systems) // together)):
+            read = archive.read(draw.systems[places])
+            exact, queries = (_pairs(read, pairs[places]) for pairs in (draw.contexts, draw.queries))
+            measured = with_white_noise_each(exact, share=noise, seeds=draw.seeds[places].tolist())
+            start = time.process_time()
+            predictor = estimator(_for(estimator, measured))
+            found["seconds"].append(time.process_time() - start)
+            _extend(found, _answers(estimator, predictor, exact, queries))
+            for kernel, law in zip(_kernels(predictor), true_laws(archive, read), strict=False):
+                _extend(found, _readings(kernel, law, inversion=inversion))
+            progress(len(places))
+    return {
+        **{name: summary.mean(found[name]).to_dict() if found[name] else None for name in MEASURES},
+        "worst_decile": summary.worst_decile(found["held_out"]).to_dict(),
+        "microstructure_failed": int(sum(found["failed"])) if found["failed"] else None,
+        "systems": len(draw.systems),
+        "pairs": context,
+        "noise": noise,
+        "queries": draw.queries.shape[1],
+        "loads": loads if shares_loads(archive) else "own",
+        "part": part,
+        "seed": seed,
+        "seconds_per_system": sum(found["seconds"]) / len(draw.systems),
+        "archive": archive.digest,
+        "per_system": {"system": draw.systems.tolist(), **{name: found[name] for name in ("held_out", "in_context")}},
+    }
+
+
+def _pairs(read: System, pairs: Int[np.ndarray, "system pair"]) -> Pairs:
+    chosen = np.arange(len(pairs))[:, None], pairs
+    return Pairs.from_arrays(read.loads[chosen], read.responses[chosen], grid=read.grid).to(dtype=torch.float64)
+
+
+def _for(estimator: Estimator, pairs: Pairs) -> Pairs:
+    """In the precision and place of a network's parameters; as they are for everything else."""
+    first = next(estimator.parameters(), None) if isinstance(estimator, nn.Module) else None
+    return pairs if first is None else pairs.to(dtype=first.dtype, device=first.device)
+
+
+def _answers(estimator: Estimator, predictor: Predictor, exact: Pairs, queries: Pairs) -> Scores:
+    """What every predictor can be asked for: responses."""
+    grid = exact.grid
+    inside, outside = (
+        predictor.predict(_for(estimator, pairs).loads).to(exact.responses) for pairs in (exact, queries)
+    )
+    scores = {
+        "in_context": relative_errors(grid, inside, exact.responses),
+        "held_out": relative_errors(grid, outside, queries.responses),
+    }
+    for name, where in (("held_out_interior", interior_of(grid)), ("held_out_edge", edge_of(grid))):
+        if where.any():
+            scores[name] = relative_errors(grid, outside, queries.responses, where=where)
+    return {name: errors.mean(-1).tolist() for name, errors in scores.items()}
+
+
+def _readings(kernel: Kernel, law: Darcy, *, inversion: bool) -> Scores:
+    """What one kernel can be asked for where the law is known: its values, and the material behind it."""
+    grid, scores = law.grid, {}
+    if grid.size <= DENSE_NODES:
+        truth = torch.from_numpy(law.green())
+        scores["kernel"] = [float(kernel_error(grid, kernel.dense().to(truth), truth))]
+    if not inversion:
+        return scores
+    found, hidden = permeability_in(kernel, face_mean=law.face_mean), law.permeability
+    if not np.isfinite(found).all():
+        return {**scores, "failed": [1]}
+    return {
+        **scores,
+        "failed": [0],
+        "microstructure": [float(material_error(grid, found, hidden))],
+        "phase_accuracy": [float(phase_accuracy(grid, found, hidden))],
+        "phase_accuracy_inside": [float(phase_accuracy(grid, found, hidden, where=grid.unknown))],
+        "phase_accuracy_edge": [float(phase_accuracy(grid, found, hidden, where=edge_of(grid)))],
+    }
+
+
+def _kernels(predictor: Predictor) -> list[Kernel]:
+    """One per system; of predictors that are not linear, the kernel inside."""
+    if isinstance(predictor, NonlinearPredictor):
+        predictor = predictor.kernel
+    return one_by_one(predictor) if isinstance(predictor, Kernel) else []
+
+
+def _extend(scores: Scores, more: Scores) -> None:
+    for name, values in more.items():
+        scores[name] += values
+
+
+@contextmanager
+def _at_rest(estimator: Estimator) -> Iterator[None]:
+    """A network as it is used, not as it is trained; left as it came."""
+    if not isinstance(estimator, nn.Module):
+        yield
+        return
+    training = estimator.training
+    estimator.eval()
+    try:
+        yield
+    finally:
+        estimator.train(training)

@@ -1,0 +1,36 @@
+"""What a kernel says about the material: the law's own permeability where it has one, else that of the nearest law."""
+
+import numpy as np
+from jaxtyping import Float
+
+from nipde.errors import NipdeError
+from nipde.estimators.kernel_match import permeability_of
+from nipde.kernels.base import Kernel
+from nipde.kernels.dense import DenseKernel
+from nipde.kernels.law import LawKernel
+from nipde.kernels.low_rank import LowRankKernel
+from nipde.physics.darcy import Darcy
+from nipde.physics.faces import FaceMean
+
+#: What solvers and linear algebra say of a kernel that no law is near to.
+HOPELESS = (NipdeError, ArithmeticError, RuntimeError, np.linalg.LinAlgError)
+
+
+def permeability_in(kernel: Kernel, *, face_mean: FaceMean) -> Float[np.ndarray, "*space"]:
+    """Of one system; NaN if there is no law near enough to be found."""
+    if isinstance(kernel, LawKernel) and isinstance(kernel.laws[0], Darcy):
+        return kernel.laws[0].permeability / float(kernel.factor)
+    try:
+        return permeability_of(kernel, face_mean=face_mean)[0].double().cpu().numpy()
+    except HOPELESS:
+        return np.full(kernel.grid.shape, np.nan)
+
+
+def one_by_one(kernel: Kernel) -> list[Kernel]:
+    """The kernels of a batch with one axis, thin ones left thin."""
+    if isinstance(kernel, LawKernel):
+        return [LawKernel(kernel.grid, (law,), factor, kernel.transposed)
+                for law, factor in zip(kernel.laws, kernel.factor, strict=True)]  # fmt: skip
+    if isinstance(kernel, LowRankKernel):
+        return [LowRankKernel(kernel.grid, *factors) for factors in zip(kernel.left, kernel.right, strict=True)]
+    return [DenseKernel(kernel.grid, values) for values in kernel.dense()]

@@ -1,0 +1,1 @@
+"""Training that can be trusted: recipes, one loop, checkpoints that survive anything."""

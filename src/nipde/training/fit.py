@@ -1,0 +1,43 @@
+"""One call: a recipe, an archive and a folder in; the best weights by validation out, and a log of how they came."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from nipde.data.allocator import keep_freed_memory
+from nipde.data.archive import Archive
+from nipde.data.archive import open as open_archive
+from nipde.training.group import joined
+from nipde.training.loop import Observer, train
+from nipde.training.observers import Log, Saver, Selector, Signals
+from nipde.training.recipe import TrainingRecipe
+from nipde.training.run import Run, opened
+
+#: Memory that stays with the process between steps; what a step frees, the next one needs again.
+KEEP_BYTES = 2**31 - 1
+
+
+def fit(
+    recipe: TrainingRecipe,
+    data: Archive | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    resume: bool = False,
+    save_seconds: float = 60.0,
+    tensorboard: bool = False,
+    watchers: Sequence[Observer] = (),
+) -> Run:
+    """Train, or go on training with `resume`; `run.signal` says whether a signal ended it before its time."""
+    keep_freed_memory(KEEP_BYTES)
+    archive = data if isinstance(data, Archive) else open_archive(data)
+    folder = Path(out)
+    with joined() as group:
+        # After torchrun has started all processes again, they go on from what was saved.
+        resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
+        run = opened(folder, recipe, archive, group, resume=resume)
+        selector = Selector(folder, run)
+        observers: list[Observer] = [selector]
+        if group.rank == 0:
+            observers += [Log(folder, selector, tensorboard=tensorboard), *watchers]
+        train(run, [*observers, Saver(folder, seconds=save_seconds), Signals()])
+    return run

@@ -1,0 +1,113 @@
+"""The loop: draw, answer, differentiate, step. Whatever else a run needs watches it as an observer."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from nipde.context.sampling import Draw, Sampler, places_of
+from nipde.errors import NonFiniteError
+from nipde.training.run import Run
+from nipde.training.source import Batch
+from nipde.training.task import training_source
+
+
+@dataclass(frozen=True)
+class Report:
+    """One step as observers see it."""
+
+    step: int
+    loss: float
+    rate: float
+    gradient_norm: float
+
+
+class Observer(Protocol):
+    """Sees a run after every step, when the weights are those of `run.step`."""
+
+    def started(self, run: Run) -> None:
+        """Before the first step of this sitting."""
+
+    def stepped(self, run: Run, report: Report) -> None:
+        """After a step."""
+
+    def ended(self, run: Run) -> None:
+        """After the last step of this sitting, also when a signal ended it."""
+
+
+def train(run: Run, observers: Sequence[Observer]) -> None:
+    """Take steps until the recipe is fulfilled or a signal asks for an end."""
+    source, sampler = training_source(run.recipe, run.archive, run.group)
+    batches = source.stream(_draws(run, sampler), noise=run.recipe.noise, load_noise=run.recipe.load_noise)
+    shared = DistributedDataParallel(run.task) if run.group.ranks > 1 else run.task
+    for observer in observers:
+        observer.started(run)
+    clock = _Clock(run)
+    while run.progress < 1 and not run.signal:
+        report = _step(run, shared, batches, clock)
+        for observer in observers:
+            observer.stepped(run, report)
+    for observer in observers:
+        observer.ended(run)
+
+
+def _step(run: Run, shared: torch.nn.Module, batches: Iterator[Batch], clock: "_Clock") -> Report:
+    recipe, group = run.recipe, run.group
+    rate = recipe.rate(run.step, run.progress)
+    run.optimiser.param_groups[0]["lr"] = rate
+    run.optimiser.zero_grad()
+    loss, bad = 0.0, []
+    for part in range(recipe.parts):
+        batch = next(batches)
+        last = part == recipe.parts - 1
+        # Processes exchange gradients once, with the last part.
+        with nullcontext() if last or group.ranks == 1 else shared.no_sync():  # type: ignore[operator]
+            errors = shared(batch)
+            (errors.mean() / recipe.parts).backward()
+        means = errors.detach().mean(1)
+        loss += float(means.mean()) / recipe.parts
+        bad += batch.systems[~torch.isfinite(means).cpu().numpy()].tolist()
+    norm = float(torch.nn.utils.clip_grad_norm_(run.task.parameters(), recipe.clip))
+    # One small exchange: the loss, whether all is well, the first process's clock, whether anyone was told to stop.
+    loss, wrong, run.seconds, signal = group.sum(
+        loss / group.ranks,
+        float(not (torch.isfinite(torch.tensor([loss, norm])).all())),
+        clock() if group.rank == 0 else 0.0,
+        float(run.signal) / group.ranks,
+    )
+    if wrong:
+        raise NonFiniteError(
+            f"step {run.step}: loss {loss:g}, gradient norm {norm:g}", expected="finite numbers",
+            got=f"others from system(s) {sorted(set(bad))}" if bad else "others from no single system",
+            remedy="the last checkpoint is from before; lower the learning rate, or look at these systems",
+        )  # fmt: skip
+    if signal:
+        run.signal = run.signal or -1  # another process has it
+    run.optimiser.step()
+    run.step += 1
+    return Report(run.step, loss, rate, norm)
+
+
+def _draws(run: Run, sampler: Sampler) -> Iterator[Draw]:
+    """This process's share of every batch from the run's step on, part by part."""
+    recipe, group = run.recipe, run.group
+    for step in count(run.step):
+        for part in range(recipe.parts):
+            place = group.rank * recipe.parts + part
+            yield sampler.draw(step, places_of(recipe.batch, rank=place, ranks=group.ranks * recipe.parts))
+
+
+class _Clock:
+    """Seconds on the recipe's clock, going on from earlier sittings."""
+
+    def __init__(self, run: Run) -> None:
+        self.read = time.process_time if run.recipe.clock == "cpu" else time.monotonic
+        self.zero = self.read() - run.seconds
+
+    def __call__(self) -> float:
+        return self.read() - self.zero

@@ -1,0 +1,146 @@
+"""What watches a run: saving, validation, logs, signals."""
+
+import csv
+import io
+import signal
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from nipde.errors import MissingExtraError
+from nipde.training import checkpoint
+from nipde.training.loop import Report
+from nipde.training.run import BEST, LAST, Run
+from nipde.training.validation import Validated, Validator
+
+COLUMNS = ("step", "seconds", "loss", "rate", "gradient_norm", "held_out", "in_context")
+
+
+class Watcher:
+    """An observer that does nothing; the others say what they add."""
+
+    def started(self, run: Run) -> None:
+        """Nothing."""
+
+    def stepped(self, run: Run, report: Report) -> None:
+        """Nothing."""
+
+    def ended(self, run: Run) -> None:
+        """Nothing."""
+
+
+class Saver(Watcher):
+    """Keeps the state on disk: every `seconds`, and at the end of a sitting."""
+
+    def __init__(self, folder: Path, *, seconds: float = 60.0) -> None:
+        self.path, self.seconds = folder / LAST, seconds
+        self.saved = time.monotonic()
+
+    def stepped(self, run: Run, report: Report) -> None:
+        """Save when it is time."""
+        if time.monotonic() - self.saved >= self.seconds:
+            self.ended(run)
+
+    def ended(self, run: Run) -> None:
+        """Save now; the first process does it for all."""
+        if run.group.rank == 0:
+            checkpoint.save(self.path, *run.state())
+        self.saved = time.monotonic()
+
+
+class Selector(Watcher):
+    """Validates every so many steps and at the end, and keeps the weights that did best."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        self.path, self.validator = folder / BEST, Validator(run.recipe, run.archive, run.group)
+        self.latest: tuple[int, Validated] | None = None
+
+    def stepped(self, run: Run, report: Report) -> None:
+        """Look, if it is time or the run is over."""
+        if report.step % run.recipe.validate_every and run.progress < 1:
+            return
+        found = self.validator(run.task)
+        self.latest = report.step, found
+        if found.held_out < run.best:
+            run.best, run.best_step = found.held_out, report.step
+            if run.group.rank == 0:
+                tensors = {f"model.{name}": value for name, value in run.task.model.state_dict().items()}
+                checkpoint.save(self.path, tensors, {**run.card(), "validation": vars(found)})
+
+
+class Log(Watcher):
+    """log.csv, and TensorBoard's files where it is installed: every `every` steps and with every validation."""
+
+    def __init__(self, folder: Path, selector: Selector, *, every: int = 20, tensorboard: bool = True) -> None:
+        self.folder, self.selector, self.every, self.tensorboard = folder, selector, every, tensorboard
+        self.board: Any = None
+
+    def started(self, run: Run) -> None:
+        """Forget what was logged after the step the run goes on from."""
+        path = self.folder / "log.csv"
+        rows = [row for row in read_log(path) if int(row["step"]) <= run.step]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        checkpoint.write(path, text.getvalue().encode())
+        self.file = open(path, "a")  # noqa: SIM115  (open as long as the run)
+        if self.tensorboard:
+            self.board = _board()(str(self.folder / "tensorboard"), purge_step=run.step + 1)
+
+    def stepped(self, run: Run, report: Report) -> None:
+        """One row."""
+        looked = self.selector.latest
+        validated = vars(looked[1]) if looked is not None and looked[0] == report.step else {}
+        if report.step % self.every and not validated:
+            return
+        row = {"seconds": round(run.seconds, 3), **vars(report), **validated}
+        csv.DictWriter(self.file, COLUMNS, lineterminator="\n").writerow(row)
+        self.file.flush()
+        if self.board is not None:
+            for name in set(row) - {"step"}:
+                self.board.add_scalar(name, row[name], report.step)
+
+    def ended(self, run: Run) -> None:
+        """Close the files."""
+        self.file.close()
+        if self.board is not None:
+            self.board.close()
+
+
+class Signals(Watcher):
+    """SIGTERM and SIGUSR1 end the run after the step at hand; comes last, so that it listens until all is saved."""
+
+    CAUGHT = (signal.SIGTERM, signal.SIGUSR1)
+
+    def started(self, run: Run) -> None:
+        """Begin to listen."""
+
+        def told(number: int, frame: FrameType | None) -> None:
+            run.signal = number
+
+        self.before = {number: signal.signal(number, told) for number in self.CAUGHT}
+
+    def ended(self, run: Run) -> None:
+        """As before."""
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+
+def read_log(path: Path) -> list[dict[str, str]]:
+    """Whole rows of a log; a row that a kill cut short does not count."""
+    if not path.exists():
+        return []
+    text = path.read_text()
+    return list(csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1])))
+
+
+def _board() -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtraError(
+            "TensorBoard is not installed", remedy="pip install 'nipde[train]', or train with --no-tensorboard"
+        ) from error
+    return SummaryWriter

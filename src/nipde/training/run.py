@@ -1,0 +1,141 @@
+"""The state of a run: what a checkpoint holds, and everything needed to take the next step."""
+
+import json
+import platform
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import nipde
+from nipde.data.archive import Archive
+from nipde.errors import TrainingError
+from nipde.training import checkpoint
+from nipde.training.group import Group
+from nipde.training.recipe import TrainingRecipe
+from nipde.training.task import Task, task_of
+
+RECIPE, LAST, BEST = "recipe.json", "last.safetensors", "best.safetensors"
+
+
+@dataclass
+class Run:
+    """Weights, optimiser and counters after `step` steps; there is no generator whose state would matter."""
+
+    recipe: TrainingRecipe
+    archive: Archive
+    group: Group
+    task: Task
+    optimiser: torch.optim.Adam
+    step: int = 0
+    #: Time spent so far on the recipe's clock, over all sittings.
+    seconds: float = 0.0
+    best: float = float("inf")
+    best_step: int = 0
+    #: Signal that asks for an end, if one came.
+    signal: int = 0
+    #: A warning for the person who continues the run, if there is one.
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def fresh(cls, recipe: TrainingRecipe, archive: Archive, group: Group) -> "Run":
+        """Before the first step."""
+        task = task_of(recipe, archive).to(group.device)
+        optimiser = torch.optim.Adam(
+            task.parameters(), lr=recipe.learning_rate, betas=(0.9, recipe.second_moment),
+            weight_decay=recipe.weight_decay, fused=True,
+        )  # fmt: skip
+        return cls(recipe, archive, group, task, optimiser)
+
+    @property
+    def progress(self) -> float:
+        """How much of the run is done."""
+        return self.recipe.progress(self.step, self.seconds)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything a later process needs to go on, bit by bit as if nothing had happened."""
+        tensors = {f"model.{name}": value for name, value in self.task.model.state_dict().items()}
+        moments = self.optimiser.state_dict()["state"]
+        for place, (name, _) in enumerate(self.task.model.named_parameters()):
+            for kind, value in moments.get(place, {}).items():
+                tensors[f"optimiser.{kind}.{name}"] = value
+        return tensors, {**self.card(), "best": self.best, "best_step": self.best_step, "environment": environment()}
+
+    def restore(self, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
+        """Take over a state."""
+        self.task.model.load_state_dict(_under(tensors, "model."))
+        names = [name for name, _ in self.task.model.named_parameters()]
+        state: dict[int, dict[str, Tensor]] = {place: {} for place in range(len(names))}
+        for key, value in _under(tensors, "optimiser.").items():
+            kind, name = key.split(".", 1)
+            state[names.index(name)][kind] = value
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": state if tensors else {}, "param_groups": groups})
+        self.step, self.seconds = record["step"], record["seconds"]
+        self.best, self.best_step = record["best"], record["best_step"]
+        if record["environment"] != environment():
+            self.notes.append(
+                f"continued with {environment()} what began with {record['environment']}: "
+                "sums may round differently, so the result is not bitwise that of an undisturbed run"
+            )
+
+    def card(self) -> dict[str, Any]:
+        """What weights are, without which they are only numbers."""
+        return {
+            "nipde": nipde.__version__,
+            "recipe": self.recipe.to_dict(),
+            "grid": self.archive.grid.to_dict(),
+            "components": len(self.archive.quantities.load.components),
+            "data": self.archive.digest,
+            "step": self.step,
+            "seconds": self.seconds,
+        }
+
+
+def environment() -> dict[str, Any]:
+    """What bitwise repetition depends on."""
+    return {
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "machine": platform.machine(),
+    }
+
+
+def opened(folder: Path, recipe: TrainingRecipe, archive: Archive, group: Group, *, resume: bool) -> Run:
+    """A run in its folder: new, or from its last checkpoint."""
+    kept = folder / RECIPE
+    if kept.exists() and not resume:
+        raise TrainingError(
+            expected="a folder without a run", got=f"one in {folder}", remedy="--resume it, or choose another --out"
+        )
+    run = Run.fresh(recipe, archive, group)
+    if kept.exists():
+        _check_same(json.loads(kept.read_text()), {"recipe": recipe.to_dict(), "data": archive.digest})
+    elif group.rank == 0:
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"recipe": recipe.to_dict(), "data": archive.digest}, indent=1) + "\n"
+        checkpoint.write(kept, text.encode())
+    if (folder / LAST).exists() and resume:
+        run.restore(*checkpoint.load(folder / LAST))
+    return run
+
+
+def _check_same(kept: dict[str, Any], asked: dict[str, Any]) -> None:
+    if kept["data"] != asked["data"]:
+        raise TrainingError("the run was begun on other data", expected=kept["data"][:16], got=asked["data"][:16])
+    before, now = kept["recipe"], asked["recipe"]
+    changed = [name for name in now if before.get(name) != now[name]]
+    if changed:
+        raise TrainingError(
+            "the run was begun with another recipe",
+            expected=", ".join(f"{name}={before.get(name)}" for name in changed),
+            got=", ".join(f"{name}={now[name]}" for name in changed),
+            remedy="give the same options as at first, or choose another --out",
+        )
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,71 @@
+"""Held-out error on validation systems: loads outside the context, and never in training where systems share them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from nipde.context.sampling import Draw, Sampler
+from nipde.data.archive import Archive
+from nipde.errors import TrainingError
+from nipde.training.group import Group
+from nipde.training.recipe import TrainingRecipe
+from nipde.training.source import Source
+from nipde.training.task import Task
+
+#: Loads per system that are asked for, at most, and systems at a time.
+QUERIES, TOGETHER = 20, 10
+
+
+@dataclass(frozen=True)
+class Validated:
+    """Means over validation systems of the mean relative error."""
+
+    held_out: float
+    in_context: float
+
+
+class Validator:
+    """Looks at the same contexts and queries every time; processes share the systems."""
+
+    def __init__(self, recipe: TrainingRecipe, archive: Archive, group: Group) -> None:
+        known = archive.load_indices("train")
+        # Where loads are shared, queries have a part of their own; else they are other pairs of the same system.
+        unseen = archive.load_indices("validation") if "loads" in archive.split else known[:0]
+        precision = getattr(torch, recipe.precision)
+        self.source = Source(
+            archive, "validation", pairs=np.concatenate([known, unseen]), dtype=precision, device=group.device,
+            limit=recipe.validation_systems,
+        )  # fmt: skip
+        self.group, self.noise = group, {"noise": recipe.noise, "load_noise": recipe.load_noise}
+        self.systems = len(self.source.systems)
+        spare = 0 if len(unseen) else min(QUERIES, len(known) - recipe.context)
+        if not len(unseen) and spare < 1:
+            raise TrainingError(
+                "nothing is left to validate on", expected=f"more than {recipe.context} pairs per system",
+                got=len(known), remedy="generate more pairs, or take a smaller context",
+            )  # fmt: skip
+        sampler = Sampler(
+            systems=self.systems, pairs=len(known), context=recipe.context, queries=spare, seed=recipe.seed
+        )
+        self.draw = sampler.one_each(range(self.systems))
+        if len(unseen):
+            places = len(known) + np.arange(min(QUERIES, len(unseen)))
+            self.draw = replace(self.draw, queries=np.tile(places, (self.systems, 1)))
+
+    @torch.no_grad()
+    def __call__(self, task: Task) -> Validated:
+        """The same result on every process."""
+        errors = np.zeros((2, self.systems))
+        mine = range(self.systems)[self.group.rank :: self.group.ranks]
+        for start in range(0, len(mine), TOGETHER):
+            some = np.asarray(mine[start : start + TOGETHER])
+            for kind, draw in enumerate((_some(self.draw, some), _some(self.draw, some, queries=False))):
+                errors[kind, some] = task(self.source.batch(draw, **self.noise)).mean(1).double().cpu()
+        held_out, in_context = self.group.sum(*(errors.sum(1) / self.systems))
+        return Validated(held_out, in_context)
+
+
+def _some(draw: Draw, chosen: np.ndarray, *, queries: bool = True) -> Draw:
+    asked = draw.queries[chosen] if queries else draw.queries[chosen, :0]
+    return Draw(draw.systems[chosen], draw.contexts[chosen], asked, draw.seeds[chosen])

@@ -1,0 +1,51 @@
+import pytest
+import torch
+
+from nipde.context.pairs import Pairs
+from nipde.errors import ArchiveError, PairsError
+from nipde.estimators.training_span import TrainingSpan
+from nipde.evaluation.evaluate import evaluate
+from nipde.evaluation.named import ESTIMATORS, FITTED, NAMES, named
+from nipde.kernels.dense import DenseKernel
+from nipde.physics.darcy import Darcy
+
+
+def test_every_name_is_an_estimator(own):
+    system = own[9]
+    pairs = Pairs.from_arrays(system.loads, system.responses, grid=own.grid)
+    for name in NAMES:
+        assert named(name, own)(pairs).linear
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones(own):
+    with pytest.raises(PairsError, match=r"expected an estimator among minimum-norm, .*empirical-bayes, got telepathy"):
+        named("telepathy", own)
+
+
+def test_fitted_estimators_have_seen_the_training_systems_and_their_true_kernels(own):
+    train = own.read(own.indices("train"))
+    kernels = torch.stack([torch.tensor(Darcy(own.grid, hidden[0]).green()) for hidden in train.hidden])
+    pairs = Pairs.from_arrays(train.loads, train.responses, grid=own.grid)
+    assert torch.equal(named("training-span", own).mean, TrainingSpan.fit(pairs, DenseKernel(own.grid, kernels)).mean)
+
+
+def test_fitted_estimators_may_learn_elsewhere(archives):
+    here, there = named("training-span", archives["own"]), named("training-span", archives["arithmetic"])
+    elsewhere = named("training-span", archives["own"], training=archives["arithmetic"])
+    assert torch.equal(elsewhere.mean, there.mean)
+    assert not torch.equal(here.mean, there.mean)
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_without_true_kernels_nothing_is_learned(archives, name):
+    with pytest.raises(ArchiveError, match="expected at least 2 training systems of Darcy's law, got 5 of advection"):
+        named(name, archives["advection"])
+
+
+def test_the_law_is_known_with_its_face_mean(archives):
+    archive = archives["arithmetic"]
+    known, mistaken = (
+        evaluate(estimator, archive, context=10, systems=1)
+        for estimator in (named("equation-error", archive), ESTIMATORS["equation-error"])
+    )
+    assert known["kernel"]["mean"] < 1e-6 < 1e-3 < mistaken["kernel"]["mean"]
