@@ -20,6 +20,8 @@ MEASUREMENTS = {
     "symmetry": "change of every estimator's kernel under symmetries of the pairs and of the square",
     "yardsticks": "errors of the classical estimators on Darcy flow, without and with noise",
     "interruptions": "training killed, told to stop, and out of disk; every end against that of an undisturbed run",
+    "processes": "two training processes against one: loss curves, and one of them killed",
+    "throughput": "samples per second of training against the bare loop",
     "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
     "integrity": "flipped bits, cut and deleted files over every file of an archive",
     "kills": "workers and whole runs killed and continued",

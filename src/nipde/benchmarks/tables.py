@@ -270,6 +270,29 @@ def _interruptions(found: dict[str, Any]) -> str:
     return _table(("cut short by", "times", "outcome"), rows)
 
 
+def _processes(found: dict[str, Any]) -> str:
+    def said(answer: bool) -> str:
+        return "yes" if answer else "no"
+
+    rows = [
+        (f"largest relative gap of the loss over {found['steps']} steps", "≤ 1e-5",
+         f"{found['largest_relative_gap_of_losses']:.1e}"),
+        ("the same, one process in two parts", "–", f"{found['gap_with_two_parts']:.1e}"),
+        ("weights and optimiser are the bits of one process in two parts", "–", said(found["bitwise_as_two_parts"])),
+        (f"… and of undisturbed two, after {found['kills_of_one_process']} kills of one, restarted by torchrun",
+         "yes", said(found["bitwise_after_kills"])),
+    ]  # fmt: skip
+    return _table(("two processes against one, the same batch", "required", "measured"), rows)
+
+
+def _throughput(found: dict[str, Any]) -> str:
+    rows = [
+        (row["case"], f"{row['trained_per_second']:.0f}", f"{row['bare_per_second']:.0f}", f"{row['ratio']:.2f}")
+        for row in found["rows"]
+    ]
+    return _table(("case", "`nipde train`, samples/s", "bare loop, samples/s", "ratio"), rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "physics": _physics,
     "random-fields": _random_fields,
@@ -283,6 +306,8 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "kills": _kills,
     "transforms": _transforms,
     "interruptions": _interruptions,
+    "processes": _processes,
+    "throughput": _throughput,
     "darcy-quick": darcy,
     "darcy-standard": darcy,
     "darcy-paper": darcy,

@@ -36,7 +36,7 @@ def run(words: list[str]) -> int:
     watched = [_Bar(recipe)] if Console(stderr=True).is_terminal else []
     ended = fit(
         recipe, archive, chosen.out, resume=chosen.resume, save_seconds=chosen.save_seconds,
-        tensorboard=chosen.tensorboard, watchers=watched,
+        log_every=chosen.log_every, tensorboard=chosen.tensorboard, watchers=watched,
     )  # fmt: skip
     if ended.group.rank:
         return _code(ended)
@@ -69,6 +69,7 @@ def _parser() -> ArgumentParser:
     options.add_argument("--restarts", type=int, default=3, help="with --devices: restarts after a process died")
     options.add_argument("--resume", action="store_true", help="go on from what is in --out, if anything is")
     options.add_argument("--save-seconds", type=float, default=60.0, help="time between two saves of the state")
+    options.add_argument("--log-every", type=int, default=20, help="steps between two rows of the log")
     options.add_argument("--threads", type=int, default=0, help="threads per process; torch chooses if 0")
     options.add_argument("--no-tensorboard", dest="tensorboard", action="store_false", help="write log.csv only")
     for recipe in (TrainingRecipe, ModelRecipe):

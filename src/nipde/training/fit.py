@@ -24,6 +24,7 @@ def fit(
     *,
     resume: bool = False,
     save_seconds: float = 60.0,
+    log_every: int = 20,
     tensorboard: bool = False,
     watchers: Sequence[Observer] = (),
 ) -> Run:
@@ -38,6 +39,6 @@ def fit(
         selector = Selector(folder, run)
         observers: list[Observer] = [selector]
         if group.rank == 0:
-            observers += [Log(folder, selector, tensorboard=tensorboard), *watchers]
+            observers += [Log(folder, selector, every=log_every, tensorboard=tensorboard), *watchers]
         train(run, [*observers, Saver(folder, seconds=save_seconds), Signals()])
     return run

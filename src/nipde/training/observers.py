@@ -72,7 +72,7 @@ class Selector(Watcher):
 class Log(Watcher):
     """log.csv, and TensorBoard's files where it is installed: every `every` steps and with every validation."""
 
-    def __init__(self, folder: Path, selector: Selector, *, every: int = 20, tensorboard: bool = True) -> None:
+    def __init__(self, folder: Path, selector: Selector, *, every: int, tensorboard: bool) -> None:
         self.folder, self.selector, self.every, self.tensorboard = folder, selector, every, tensorboard
         self.board: Any = None
 
