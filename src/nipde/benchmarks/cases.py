@@ -15,6 +15,7 @@ from nipde.training.cases import CASES
 from nipde.training.recipe import TrainingRecipe
 
 Law = Literal["darcy-literal", "darcy-consistent"]
+Shift = Literal["load", "field"] | None
 LOAD_ALPHA: dict[str, float] = {"darcy-literal": 1.0, "darcy-consistent": 4.0}
 #: Systems for training, validation and test.
 SYSTEMS = (90, 20, 110)
@@ -22,7 +23,7 @@ SYSTEMS = (90, 20, 110)
 LOADS, WIDE_LOADS = 100, 300
 DATA_SEED = 2026
 #: The paper's shifts: smoothness of loads or of fields taken from the other end.
-SHIFTS = {"load": "OOD, scenario 1", "field": "OOD, scenario 2"}
+SHIFTS: dict[Literal["load", "field"], str] = {"load": "OOD, scenario 1", "field": "OOD, scenario 2"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Case:
     #: The paper's error over several seeds, mean and spread, where it gives one.
     paper_seeds: tuple[float, float] | None = None
     #: Test systems of another law than the training systems'.
-    shift: Literal["load", "field"] | None = None
+    shift: Shift = None
 
     @property
     def name(self) -> str:
@@ -51,7 +52,7 @@ class Case:
         return CASES[self.recipe].with_options({**self.options, **length})
 
 
-def plan(law: Law, nodes: int, *, shift: Literal["load", "field"] | None = None) -> Plan:
+def plan(law: Law, nodes: int, *, shift: Shift = None) -> Plan:
     """The archive of a law and grid; a shift changes the law, and no load or system is shared with another plan."""
     alpha = LOAD_ALPHA[law]
     recipe = DarcyRecipe(
@@ -73,7 +74,7 @@ def _pairs(training: int) -> int:
 
 
 def _interpretability() -> list[Case]:
-    printed = {
+    printed: dict[tuple[Shift, float], tuple[tuple[float, float, float], ...]] = {
         (None, 0.0): ((4.09, 9.24, 7.92), (4.15, 10.35, 7.09)),
         ("load", 0.0): ((3.40, 10.63, 11.23), (6.86, 14.46, 20.37)),
         ("field", 0.0): ((4.98, 9.68, 16.06), (5.57, 10.94, 20.30)),
@@ -93,7 +94,7 @@ def _interpretability() -> list[Case]:
                 f"{model}, {setting}, {f'noise {noise:g} on the loads' if noise else 'no noise'}",
                 f"{model.lower()}-3-wide", nodes=11, options={"load_noise": noise} if noise else {},
                 paper=dict(zip(("in_context", "kernel", "microstructure"), figures, strict=True)),
-                shift=shift,  # type: ignore[arg-type]
+                shift=shift,
             ))  # fmt: skip
     return cases
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from nipde.benchmarks.cases import ALL
 from nipde.benchmarks.markdown import percent, table
 
 TITLES = {
@@ -42,6 +43,8 @@ def _rows(name: str, rows: list[dict[str, Any]], classical: list[dict[str, Any]]
         cells += [_classical(row) for row in sorted(classical, key=lambda row: -_mean(row, "held_out"))]
         return table(("model", "paper, in context", "ours, in context", "held out", "90 % interval", "worst decile",
                       "at the edge", "kernel", "steps"), cells)  # fmt: skip
+    if name == "interpretability":
+        return _interpretability(rows)
     rows = sorted(rows, key=lambda row: (row["recipe"]["orders"] or 0, row["rank"]))
     return table(
         ("row", "paper, in context", "ours, in context", "held out", "best rank-d_k reconstruction"),
@@ -51,6 +54,20 @@ def _rows(name: str, rows: list[dict[str, Any]], classical: list[dict[str, Any]]
             for row in rows
         ],
     )  # fmt: skip
+
+
+def _interpretability(rows: list[dict[str, Any]]) -> str:
+    """The paper's error, kernel and microstructure, ours beside; test systems of the training law and of others."""
+    measures = ("in_context", "kernel", "microstructure")
+    cells = []
+    for case in ALL:
+        for row in rows if case.table == "interpretability" else []:
+            if row["case"] == case.name and row["seed"] == 0:
+                found = row["unseen_loads"] if case.shift is None else row["shifted"][case.shift]
+                ours = [percent(found[what]["mean"]) if found[what] else "–" for what in (*measures, "held_out")]
+                cells.append((case.row, *(f"{case.paper[what]:.2f} %" for what in measures), *ours))
+    head = [f"{who}, {what}" for who in ("paper", "ours") for what in ("in context", "kernel", "microstructure")]
+    return table(("row", *head, "ours, held out"), cells)
 
 
 def _cells(rows: list[dict[str, Any]], label: Any) -> tuple[str, ...]:

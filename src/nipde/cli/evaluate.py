@@ -34,9 +34,18 @@ def run(words: list[str]) -> int:
     count = len(archive.indices(chosen.part)[: chosen.systems])
     with progress(f"{chosen.what}, {chosen.pairs} pairs", count) as advance:
         found = evaluate(
-            estimator, archive, part=chosen.part, context=chosen.pairs, noise=chosen.noise, systems=chosen.systems,
-            seed=chosen.seed, loads=chosen.loads, inversion=not chosen.no_inversion, progress=advance,
-        )  # fmt: skip
+            estimator,
+            archive,
+            part=chosen.part,
+            context=chosen.pairs,
+            noise=chosen.noise,
+            load_noise=chosen.load_noise,
+            systems=chosen.systems,
+            seed=chosen.seed,
+            loads=chosen.loads,
+            inversion=not chosen.no_inversion,
+            progress=advance,
+        )
     say(_table(found))
     say(
         f"{found['systems']} {found['part']} systems, {found['pairs']} pairs each, {found['queries']} loads held out, "
@@ -60,7 +69,10 @@ def _options() -> ArgumentParser:
     options.add_argument("what", type=str, help=f"a run's folder, a file of weights, or one of {', '.join(NAMES)}")
     options.add_argument("--data", type=str, required=True, help="the archive to test on")
     options.add_argument("--pairs", type=int, default=50, help="pairs of a context")
-    options.add_argument("--noise", type=float, default=0.0, help="white noise on the context, as a share of its rms")
+    options.add_argument(
+        "--noise", type=float, default=0.0, help="white noise on the context's responses, as a share of their rms"
+    )
+    options.add_argument("--load-noise", type=float, default=0.0, help="the same on the context's loads")
     options.add_argument("--part", type=str, default="test", help="which systems: test, validation or train")
     options.add_argument("--systems", type=int | None, default=None, help="only the first of them")
     options.add_argument("--seed", type=int, default=0, help="seed of contexts and noise")

@@ -1,7 +1,7 @@
 """An estimator on systems it has not seen: pairs in, kernel out; loads outside the context, and the truth, are asked.
 
 Errors are relative L² norms, means over a system's functions, then over systems; responses to compare with are clean,
-also those of the context. Noise is white, on the context's responses, a share of their root mean square.
+also those of the context. Noise is white, on the context's responses or loads, a share of their root mean square.
 """
 
 import time
@@ -56,6 +56,7 @@ def evaluate(
     part: str = "test",
     context: int = 50,
     noise: float = 0.0,
+    load_noise: float = 0.0,
     systems: int | None = None,
     seed: int = 0,
     loads: str = "test",
@@ -74,7 +75,8 @@ def evaluate(
         for places in np.array_split(np.arange(len(draw.systems)), -(-len(draw.systems) // together)):
             read = archive.read(draw.systems[places])
             exact, queries = (_pairs(read, pairs[places]) for pairs in (draw.contexts, draw.queries))
-            measured = with_white_noise_each(exact, share=noise, seeds=draw.seeds[places].tolist())
+            seeds = draw.seeds[places].tolist()
+            measured = with_white_noise_each(exact, share=noise, load_share=load_noise, seeds=seeds)
             start = time.process_time()
             predictor = estimator(_for(estimator, measured))
             found["seconds"].append(time.process_time() - start)
@@ -89,6 +91,7 @@ def evaluate(
         "systems": len(draw.systems),
         "pairs": context,
         "noise": noise,
+        "load_noise": load_noise,
         "queries": draw.queries.shape[1],
         "loads": loads if shares_loads(archive) else "own",
         "part": part,
