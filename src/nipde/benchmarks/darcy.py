@@ -122,9 +122,26 @@ def measure(
         for finished in as_completed(trained + classical):
             progress(finished.result())
     rows = [json.loads(path.read_text()) for path in sorted((work / budget).glob("*/result.json"))]
+    for row in rows:
+        row["trend"] = trend(row.get("curve", []), row["paper"].get("in_context"))
     pending = [job.name for job in jobs(plan) if not (work / budget / job.name / "result.json").exists()]
     minutes = None if plan.minutes is None else {str(nodes): value for nodes, value in plan.minutes.items()}
     return {"budget": budget, "minutes": minutes, "systems": cases.SYSTEMS, "rows": rows, "pending": pending}
+
+
+def trend(curve: list[dict[str, float]], paper: float | None) -> dict[str, float] | None:
+    """A power of the number of steps through the validation errors, and the steps at which it meets the paper's figure.
+
+    Fitted from a tenth to eight tenths of the run: before, the rate is rising; after, it has all but vanished.
+    """
+    last = curve[-1]["step"] if curve else 0.0
+    used = [point for point in curve if 0.1 * last <= point["step"] <= 0.8 * last]
+    if len(used) < 3 or paper is None:
+        return None
+    steps, errors = (np.log([point[what] for point in used]) for what in ("step", "in_context"))
+    power, level = np.polyfit(steps, errors, 1)
+    meets = float(np.exp((np.log(paper / 100) - level) / power)) if power < 0 else float("inf")
+    return {"power": float(power), "level": float(level), "steps_to_paper": meets}
 
 
 def data(law: Law, nodes: int, work: Path, *, shift: Shift = None) -> Archive:

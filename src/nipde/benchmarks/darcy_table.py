@@ -28,6 +28,8 @@ def darcy(found: dict[str, Any]) -> str:
             if mine:
                 beside = [row for row in classical if row["law"] == law] if name == "layers" else []
                 parts += [f"**{TITLES[name]}, `{law}`**\n", _rows(name, mine, beside)]
+        if name == "layers":
+            parts.append(_trends(rows))
     parts.append(_notes(found))
     return "\n".join(parts)
 
@@ -54,6 +56,23 @@ def _rows(name: str, rows: list[dict[str, Any]], classical: list[dict[str, Any]]
             for row in rows
         ],
     )  # fmt: skip
+
+
+def _trends(rows: list[dict[str, Any]]) -> str:
+    cells = [
+        (f"{row['nodes']}², {row['row']}, `{row['law']}`", f"{row['steps']:,}", f"{row['trend']['power']:.2f}",
+         f"{100 * row['curve'][-1]['in_context']:.3g} %", _steps(row["trend"]["steps_to_paper"]))
+        for row in rows if row["table"] == "layers" and row["seed"] == 0 and row.get("trend")
+    ]  # fmt: skip
+    if not cells:
+        return ""
+    head = ("in-context error on validation systems", "steps", "power of the steps", "at the end",
+            "steps to the paper's figure, by the trend")  # fmt: skip
+    return "**Error against steps**\n\n" + table(head, cells)
+
+
+def _steps(count: float) -> str:
+    return f"{count:,.0f}" if count < 1e7 else "beyond 10 million"
 
 
 def _interpretability(rows: list[dict[str, Any]]) -> str:
