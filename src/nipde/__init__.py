@@ -21,6 +21,7 @@ _PUBLIC = {
     "Kernel": "nipde.kernels.base",
     "LowRankKernel": "nipde.kernels.low_rank",
     "MinimumNorm": "nipde.estimators.minimum_norm",
+    "ModelRecipe": "nipde.training.recipe",
     "NAO": "nipde.estimators.nao",
     "NIPS": "nipde.estimators.nips",
     "NIPSMLP": "nipde.estimators.nips",
@@ -29,9 +30,14 @@ _PUBLIC = {
     "Periodic": "nipde.boundary",
     "Plan": "nipde.data.plan",
     "Ridge": "nipde.estimators.ridge",
+    "Sampler": "nipde.context.sampling",
     "System": "nipde.data.system",
+    "TrainingRecipe": "nipde.training.recipe",
     "TrainingSpan": "nipde.estimators.training_span",
+    "evaluate": "nipde.evaluation.evaluate",
+    "fit": "nipde.training.fit",
     "generate": "nipde.data.generate",
+    "load_model": "nipde.training.weights",
     "open": "nipde.data.archive",
 }
 __all__ = ["__version__", *_PUBLIC]

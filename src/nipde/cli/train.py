@@ -17,21 +17,23 @@ from nipde.data.archive import open as open_archive
 from nipde.errors import TrainingError
 from nipde.training.cases import CASES
 from nipde.training.fit import fit
-from nipde.training.launch import launch, launched
+from nipde.training.launch import exit_code, launch, launched
 from nipde.training.loop import Report
 from nipde.training.observers import Watcher
 from nipde.training.recipe import ModelRecipe, TrainingRecipe
-from nipde.training.run import Run
+from nipde.training.run import RECIPE, Run, refusal
 
 
 def run(words: list[str]) -> int:
     """Entry of the verb."""
     chosen = _parser().parse_args(words)
+    recipe = _recipe(chosen)
     if chosen.devices > 1 and not launched():
-        launch("nipde.cli", ["train", *words], processes=chosen.devices, restarts=chosen.restarts)
+        if (Path(chosen.out) / RECIPE).exists() and not chosen.resume:
+            raise refusal(Path(chosen.out))  # once, instead of in every process
+        return launch("nipde.cli", ["train", *words], processes=chosen.devices, restarts=chosen.restarts)
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
-    recipe = _recipe(chosen)
     archive = open_archive(chosen.data, options=chosen.storage_options)
     watched = [_Bar(recipe)] if Console(stderr=True).is_terminal else []
     ended = fit(
@@ -39,20 +41,15 @@ def run(words: list[str]) -> int:
         log_every=chosen.log_every, tensorboard=chosen.tensorboard, watchers=watched,
     )  # fmt: skip
     if ended.group.rank:
-        return _code(ended)
+        return exit_code(ended.stopped_by)
     for note in ended.notes:
         print(f"note: {note}", file=sys.stderr)
-    if ended.signal:
+    if ended.stopped_by:
         say(f"stopped after step {ended.step}, all is saved; the same command with --resume goes on")
-        return _code(ended)
+        return exit_code(ended.stopped_by)
     say(f"{ended.step} steps, {ended.seconds:.0f} s; best held-out error on validation systems "
         f"{100 * ended.best:.3g} % at step {ended.best_step}; weights in {chosen.out}")  # fmt: skip
     return 0
-
-
-def _code(ended: Run) -> int:
-    """128 + SIGTERM as is usual; 0 after SIGUSR1, by which a scheduler asks for a save before it requeues the job."""
-    return 0 if ended.signal in (0, 10) else 143
 
 
 def _parser() -> ArgumentParser:

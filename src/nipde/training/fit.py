@@ -28,7 +28,7 @@ def fit(
     tensorboard: bool = False,
     watchers: Sequence[Observer] = (),
 ) -> Run:
-    """Train, or go on training with `resume`; `run.signal` says whether a signal ended it before its time."""
+    """Train, or go on training with `resume`; `run.stopped_by` says whether a signal ended it before its time."""
     keep_freed_memory(KEEP_BYTES)
     archive = data if isinstance(data, Archive) else open_archive(data)
     folder = Path(out)

@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from nipde.context.sampling import Draw, Sampler, places_of
 from nipde.errors import NonFiniteError
-from nipde.training.run import Run
+from nipde.training.run import SIGNALS, Run
 from nipde.training.source import Batch
 from nipde.training.task import training_source
 
@@ -48,7 +48,7 @@ def train(run: Run, observers: Sequence[Observer]) -> None:
     for observer in observers:
         observer.started(run)
     clock = _Clock(run)
-    while run.progress < 1 and not run.signal:
+    while run.progress < 1 and not run.stopped_by:
         report = _step(run, shared, batches, clock)
         for observer in observers:
             observer.stepped(run, report)
@@ -73,12 +73,12 @@ def _step(run: Run, shared: torch.nn.Module, batches: Iterator[Batch], clock: "_
         loss += float(means.mean()) / recipe.parts
         bad += batch.systems[~torch.isfinite(means).cpu().numpy()].tolist()
     norm = float(torch.nn.utils.clip_grad_norm_(run.task.parameters(), recipe.clip))
-    # One small exchange: the loss, whether all is well, the first process's clock, whether anyone was told to stop.
-    loss, wrong, run.seconds, signal = group.sum(
+    # One small exchange: the loss, whether all is well, the first process's clock, and whether anyone was told to stop.
+    loss, wrong, run.seconds, *told = group.sum(
         loss / group.ranks,
         float(not (torch.isfinite(torch.tensor([loss, norm])).all())),
         clock() if group.rank == 0 else 0.0,
-        float(run.signal) / group.ranks,
+        *(float(run.told == signal) for signal in SIGNALS),
     )
     if wrong:
         raise NonFiniteError(
@@ -86,8 +86,7 @@ def _step(run: Run, shared: torch.nn.Module, batches: Iterator[Batch], clock: "_
             got=f"others from system(s) {sorted(set(bad))}" if bad else "others from no single system",
             remedy="the last checkpoint is from before; lower the learning rate, or look at these systems",
         )  # fmt: skip
-    if signal:
-        run.signal = run.signal or -1  # another process has it
+    run.stopped_by = next((int(signal) for signal, count in zip(SIGNALS, told, strict=True) if count), 0)
     run.optimiser.step()
     run.step += 1
     return Report(run.step, loss, rate, norm)

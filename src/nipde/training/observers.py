@@ -11,7 +11,7 @@ from typing import Any
 from nipde.errors import MissingExtraError
 from nipde.training import checkpoint
 from nipde.training.loop import Report
-from nipde.training.run import BEST, LAST, Run
+from nipde.training.run import BEST, LAST, SIGNALS, Run
 from nipde.training.validation import Validated, Validator
 
 COLUMNS = ("step", "seconds", "loss", "rate", "gradient_norm", "held_out", "in_context")
@@ -112,15 +112,13 @@ class Log(Watcher):
 class Signals(Watcher):
     """SIGTERM and SIGUSR1 end the run after the step at hand; comes last, so that it listens until all is saved."""
 
-    CAUGHT = (signal.SIGTERM, signal.SIGUSR1)
-
     def started(self, run: Run) -> None:
         """Begin to listen."""
 
         def told(number: int, frame: FrameType | None) -> None:
-            run.signal = number
+            run.told = number
 
-        self.before = {number: signal.signal(number, told) for number in self.CAUGHT}
+        self.before = {number: signal.signal(number, told) for number in SIGNALS}
 
     def ended(self, run: Run) -> None:
         """As before."""

@@ -2,6 +2,7 @@
 
 import json
 import platform
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from nipde.training.group import Group
 from nipde.training.recipe import TrainingRecipe
 from nipde.training.task import Task, task_of
 
+#: What asks a run to save and end.
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 RECIPE, LAST, BEST = "recipe.json", "last.safetensors", "best.safetensors"
 
 
@@ -34,8 +37,9 @@ class Run:
     seconds: float = 0.0
     best: float = float("inf")
     best_step: int = 0
-    #: Signal that asks for an end, if one came.
-    signal: int = 0
+    #: Signal this process was told to stop by, and the one all processes agree to stop by.
+    told: int = 0
+    stopped_by: int = 0
     #: A warning for the person who continues the run, if there is one.
     notes: list[str] = field(default_factory=list)
 
@@ -107,12 +111,12 @@ def environment() -> dict[str, Any]:
 def opened(folder: Path, recipe: TrainingRecipe, archive: Archive, group: Group, *, resume: bool) -> Run:
     """A run in its folder: new, or from its last checkpoint."""
     kept = folder / RECIPE
-    if kept.exists() and not resume:
-        raise TrainingError(
-            expected="a folder without a run", got=f"one in {folder}", remedy="--resume it, or choose another --out"
-        )
+    # All processes look before the first one writes.
+    (exists,) = group.sum(float(kept.exists()))
+    if exists and not resume:
+        raise refusal(folder)
     run = Run.fresh(recipe, archive, group)
-    if kept.exists():
+    if exists:
         _check_same(json.loads(kept.read_text()), {"recipe": recipe.to_dict(), "data": archive.digest})
     elif group.rank == 0:
         folder.mkdir(parents=True, exist_ok=True)
@@ -121,6 +125,12 @@ def opened(folder: Path, recipe: TrainingRecipe, archive: Archive, group: Group,
     if (folder / LAST).exists() and resume:
         run.restore(*checkpoint.load(folder / LAST))
     return run
+
+
+def refusal(folder: Path) -> TrainingError:
+    """What is said to one who would write over a run."""
+    remedy = "--resume it, or choose another --out"
+    return TrainingError(expected="a folder without a run", got=f"one in {folder}", remedy=remedy)
 
 
 def _check_same(kept: dict[str, Any], asked: dict[str, Any]) -> None:
