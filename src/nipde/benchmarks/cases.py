@@ -1,7 +1,7 @@
 """Every row of the paper's Darcy tables as data, on both laws of the loads.
 
-The paper's appendix gives loads of smoothness α = 1 (`darcy-literal`), with which its tables at 21² and 41² cannot be
-reached: a kernel of rank d_k does no better than the singular values of the responses allow. With α = 4
+The paper's appendix gives loads of smoothness α = 1 (`darcy-literal`), with which its figures for NIPS at 21² and
+41² cannot be reached: a kernel of rank d_k does no better than the singular values of the responses allow. With α = 4
 (`darcy-consistent`) they can. As in the paper, 90 systems are trained on, under the same 100 loads; unlike there, 20
 other systems choose the weights, 110 more are the test, and further loads are in no training.
 """

@@ -129,7 +129,7 @@ def measure(
     return {"budget": budget, "minutes": minutes, "systems": cases.SYSTEMS, "rows": rows, "pending": pending}
 
 
-def trend(curve: list[dict[str, float]], paper: float | None) -> dict[str, float] | None:
+def trend(curve: list[dict[str, float]], paper: float | None) -> dict[str, float | None] | None:
     """A power of the number of steps through the validation errors, and the steps at which it meets the paper's figure.
 
     Fitted from a tenth to eight tenths of the run: before, the rate is rising; after, it has all but vanished.
@@ -140,7 +140,7 @@ def trend(curve: list[dict[str, float]], paper: float | None) -> dict[str, float
         return None
     steps, errors = (np.log([point[what] for point in used]) for what in ("step", "in_context"))
     power, level = np.polyfit(steps, errors, 1)
-    meets = float(np.exp((np.log(paper / 100) - level) / power)) if power < 0 else float("inf")
+    meets = float(np.exp((np.log(paper / 100) - level) / power)) if power < 0 else None
     return {"power": float(power), "level": float(level), "steps_to_paper": meets}
 
 
@@ -221,9 +221,9 @@ def _rank_floor(archive: Archive, context: int, rank: int) -> float:
 
 
 def _curve(out: Path) -> Iterator[dict[str, float]]:
-    """Validation errors against steps and seconds, at most 40 of them."""
+    """Validation errors against steps and seconds, about 40 of them and the last."""
     rows = [row for row in read_log(out / "log.csv") if row["held_out"]]
-    for row in rows[:: max(1, len(rows) // 40)]:
+    for row in [*rows[: -1 : max(1, len(rows) // 40)], *rows[-1:]]:
         yield {name: float(row[name]) for name in ("step", "seconds", "held_out", "in_context")}
 
 

@@ -71,8 +71,8 @@ def _trends(rows: list[dict[str, Any]]) -> str:
     return "**Error against steps**\n\n" + table(head, cells)
 
 
-def _steps(count: float) -> str:
-    return f"{count:,.0f}" if count < 1e7 else "beyond 10 million"
+def _steps(count: float | None) -> str:
+    return f"{count:,.0f}" if count is not None and count < 1e7 else "beyond 10 million"
 
 
 def _interpretability(rows: list[dict[str, Any]]) -> str:

@@ -25,9 +25,7 @@ def write_record(
         "seed": seed,
         "commit": commit(),
         "machine": machine(),
-        "versions": {
-            package: version(package) for package in ("nipde", "torch", "numpy", "scipy", "zarr", "distributed")
-        },
+        "versions": {package: version(package) for package in PACKAGES},
         "time": now(),
         "seconds": round(seconds, 1),
         "measured": measured,

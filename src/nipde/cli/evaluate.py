@@ -49,7 +49,8 @@ def run(words: list[str]) -> int:
     say(_table(found))
     say(
         f"{found['systems']} {found['part']} systems, {found['pairs']} pairs each, {found['queries']} loads held out, "
-        f"noise {100 * found['noise']:g} %, {found['seconds_per_system']:.2g} s per estimate"
+        f"noise {100 * found['noise']:g} % on responses, {100 * found['load_noise']:g} % on loads, "
+        f"{found['seconds_per_system']:.2g} s per estimate"
     )
     if found["microstructure_failed"]:
         say(f"no law is near the kernels of {found['microstructure_failed']} systems: their microstructure is left out")

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from nipde.cli.terminal import add_storage_options, parser, say
+from nipde.context.sampling import places_of
 from nipde.data.archive import open as open_archive
 from nipde.errors import TrainingError
 from nipde.training.cases import CASES
@@ -31,6 +32,7 @@ def run(words: list[str]) -> int:
     if chosen.devices > 1 and not launched():
         if (Path(chosen.out) / RECIPE).exists() and not chosen.resume:
             raise refusal(Path(chosen.out))  # once, instead of in every process
+        places_of(recipe.batch, rank=0, ranks=chosen.devices * recipe.parts)
         return launch("nipde.cli", ["train", *words], processes=chosen.devices, restarts=chosen.restarts)
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
@@ -38,7 +40,7 @@ def run(words: list[str]) -> int:
     watched = [_Bar(recipe)] if Console(stderr=True).is_terminal else []
     ended = fit(
         recipe, archive, chosen.out, resume=chosen.resume, save_seconds=chosen.save_seconds,
-        log_every=chosen.log_every, tensorboard=chosen.tensorboard, watchers=watched,
+        log_every=chosen.log_every, tensorboard=not chosen.no_tensorboard, watchers=watched,
     )  # fmt: skip
     if ended.group.rank:
         return exit_code(ended.stopped_by)
@@ -56,7 +58,7 @@ def _parser() -> ArgumentParser:
     options = parser(
         "train",
         "Train an estimator on the training systems of an archive; weights are chosen by validation systems only. "
-        "SIGTERM and SIGUSR1 save and stop; --resume goes on, bit by bit as if nothing had happened. "
+        "Ctrl-C, SIGTERM and SIGUSR1 save and stop; --resume goes on, bit by bit as if nothing had happened. "
         f"Cases: {', '.join(CASES)}; or a recipe.json of an earlier run.",
     )
     options.add_argument("case", type=str, help="a case, or the file of a recipe")
@@ -68,7 +70,7 @@ def _parser() -> ArgumentParser:
     options.add_argument("--save-seconds", type=float, default=60.0, help="time between two saves of the state")
     options.add_argument("--log-every", type=int, default=20, help="steps between two rows of the log")
     options.add_argument("--threads", type=int, default=0, help="threads per process; torch chooses if 0")
-    options.add_argument("--no-tensorboard", dest="tensorboard", action="store_false", help="write log.csv only")
+    options.add_argument("--no-tensorboard", action="store_true", help="write log.csv only")
     for recipe in (TrainingRecipe, ModelRecipe):
         for field in fields(recipe):
             if "help" in field.metadata:

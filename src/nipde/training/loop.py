@@ -84,7 +84,7 @@ def _step(run: Run, shared: torch.nn.Module, batches: Iterator[Batch], clock: "_
         raise NonFiniteError(
             f"step {run.step}: loss {loss:g}, gradient norm {norm:g}", expected="finite numbers",
             got=f"others from system(s) {sorted(set(bad))}" if bad else "others from no single system",
-            remedy="the last checkpoint is from before; lower the learning rate, or look at these systems",
+            remedy="what was saved before is finite; lower the learning rate, or look at these systems",
         )  # fmt: skip
     run.stopped_by = next((int(signal) for signal, count in zip(SIGNALS, told, strict=True) if count), 0)
     run.optimiser.step()

@@ -70,7 +70,7 @@ class Selector(Watcher):
 
 
 class Log(Watcher):
-    """log.csv, and TensorBoard's files where it is installed: every `every` steps and with every validation."""
+    """log.csv, and TensorBoard's files if asked for: every `every` steps and with every validation."""
 
     def __init__(self, folder: Path, selector: Selector, *, every: int, tensorboard: bool) -> None:
         self.folder, self.selector, self.every, self.tensorboard = folder, selector, every, tensorboard
@@ -110,7 +110,7 @@ class Log(Watcher):
 
 
 class Signals(Watcher):
-    """SIGTERM and SIGUSR1 end the run after the step at hand; comes last, so that it listens until all is saved."""
+    """SIGTERM, SIGINT and SIGUSR1 end the run after the step at hand; the last observer: it listens until all is saved."""
 
     def started(self, run: Run) -> None:
         """Begin to listen."""

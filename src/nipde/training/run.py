@@ -19,7 +19,7 @@ from nipde.training.recipe import TrainingRecipe
 from nipde.training.task import Task, task_of
 
 #: What asks a run to save and end.
-SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 RECIPE, LAST, BEST = "recipe.json", "last.safetensors", "best.safetensors"
 
 
@@ -65,7 +65,12 @@ class Run:
         for place, (name, _) in enumerate(self.task.model.named_parameters()):
             for kind, value in moments.get(place, {}).items():
                 tensors[f"optimiser.{kind}.{name}"] = value
-        return tensors, {**self.card(), "best": self.best, "best_step": self.best_step, "environment": environment()}
+        return tensors, {
+            **self.card(),
+            "best": self.best,
+            "best_step": self.best_step,
+            "environment": self.environment(),
+        }
 
     def restore(self, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
         """Take over a state."""
@@ -79,11 +84,21 @@ class Run:
         self.optimiser.load_state_dict({"state": state if tensors else {}, "param_groups": groups})
         self.step, self.seconds = record["step"], record["seconds"]
         self.best, self.best_step = record["best"], record["best_step"]
-        if record["environment"] != environment():
+        if record["environment"] != self.environment():
             self.notes.append(
-                f"continued with {environment()} what began with {record['environment']}: "
+                f"continued with {self.environment()} what began with {record['environment']}: "
                 "sums may round differently, so the result is not bitwise that of an undisturbed run"
             )
+
+    def environment(self) -> dict[str, Any]:
+        """What bitwise repetition depends on."""
+        return {
+            "torch": torch.__version__,
+            "processes": self.group.ranks,
+            "threads": torch.get_num_threads(),
+            "instructions": torch.backends.cpu.get_cpu_capability(),
+            "machine": platform.machine(),
+        }
 
     def card(self) -> dict[str, Any]:
         """What weights are, without which they are only numbers."""
@@ -96,16 +111,6 @@ class Run:
             "step": self.step,
             "seconds": self.seconds,
         }
-
-
-def environment() -> dict[str, Any]:
-    """What bitwise repetition depends on."""
-    return {
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),
-        "machine": platform.machine(),
-    }
 
 
 def opened(folder: Path, recipe: TrainingRecipe, archive: Archive, group: Group, *, resume: bool) -> Run:
