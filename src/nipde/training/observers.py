@@ -110,7 +110,7 @@ class Log(Watcher):
 
 
 class Signals(Watcher):
-    """SIGTERM, SIGINT and SIGUSR1 end the run after the step at hand; the last observer: it listens until all is saved."""
+    """SIGTERM, SIGINT and SIGUSR1 end the run after the step at hand; last of all, to listen until all is saved."""
 
     def started(self, run: Run) -> None:
         """Begin to listen."""
