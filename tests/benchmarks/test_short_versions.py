@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from nipde.benchmarks.run import run
+from nipde.benchmarks.darcy_table import darcy
+from nipde.benchmarks.run import run, run_darcy
 from nipde.benchmarks.tables import render
 from nipde.benchmarks.tokens import PAPER, predicted_bytes
 
@@ -72,3 +73,38 @@ def test_memory_grows_as_predicted(measured):
                 assert 0.7 < point["bytes"] / point["predicted_bytes"] < 1.6
     small, large = found["models"][0]["points"]
     assert large["bytes"] < 6 * small["bytes"]  # 3.8 times the nodes
+
+
+def test_training_that_was_cut_short_ends_as_if_it_had_not(measured):
+    found = measured("interruptions")
+    assert found["killed"]["equal"] == found["killed"]["runs"] > 0
+    assert found["terminated"]["equal"] == found["terminated"]["signals"] > 0
+    assert found["terminated"]["slowest_exit_seconds"] < 5
+    full = found["disk_full"]
+    assert full["previous_kept"] == full["refused"] == full["sizes"]
+    assert full["files_left_over"] == 0
+
+
+def test_two_processes_do_what_one_does(measured):
+    found = measured("processes")
+    assert found["largest_relative_gap_of_losses"] < 1e-5
+    assert found["bitwise_as_two_parts"]
+    assert found["kills_of_one_process"] > 0
+    assert found["bitwise_after_kills"]
+
+
+def test_a_run_costs_little_more_than_its_steps(measured):
+    assert all(0.4 < row["ratio"] < 1.5 for row in measured("throughput")["rows"])  # ten steps, and one validation
+
+
+def test_the_darcy_tables_are_run_and_continued(tmp_path):
+    options = {"results": tmp_path / "results", "work": tmp_path / "runs", "only": ["21-nips-2-orders-1"], "workers": 1}
+    record = json.loads(run_darcy("trial", **options).read_text())["measured"]
+    (row,) = record["rows"]
+    assert row["paper"] == {"in_context": 42.04}
+    assert row["unseen_loads"]["systems"] == 110
+    assert row["paper_protocol"]["in_context"]["low"] < row["paper_protocol"]["in_context"]["mean"] < 1.2
+    assert "42.04 %" in darcy(record)
+    assert "21-nao-2-seed0" in " ".join(record["pending"])
+    again = json.loads(run_darcy("trial", **options).read_text())["measured"]
+    assert again["rows"] == record["rows"]  # what is finished is not done again

@@ -86,7 +86,7 @@ def _recipe(chosen: Namespace) -> TrainingRecipe:
     if chosen.case in CASES:
         recipe = CASES[chosen.case]
     elif Path(chosen.case).is_file():
-        recipe = TrainingRecipe.from_dict(json.loads(Path(chosen.case).read_text())["recipe"])
+        recipe = _recipe_in(Path(chosen.case))
     else:
         raise TrainingError(expected=f"a case among {', '.join(CASES)}, or the file of a recipe", got=chosen.case)
     names = [field.name for kind in (TrainingRecipe, ModelRecipe) for field in fields(kind) if field.name != "model"]
@@ -97,6 +97,14 @@ def _recipe(chosen: Namespace) -> TrainingRecipe:
     elif "minutes" in given:
         given["steps"] = None
     return recipe.with_options(given)
+
+
+def _recipe_in(file: Path) -> TrainingRecipe:
+    try:
+        record = json.loads(file.read_text())["recipe"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise TrainingError(f"{file} is no recipe", expected="the recipe.json of a run", got=str(error)) from error
+    return TrainingRecipe.from_dict(record)
 
 
 class _Bar(Watcher):

@@ -37,6 +37,8 @@ class Sampler:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.queries < 0:
+            raise PairsError(expected="0 or more queries", got=self.queries)
         if not 1 <= self.context <= self.pairs - self.queries:
             raise PairsError(
                 expected=f"a context of 1 to {self.pairs - self.queries} of {self.pairs} pairs, "
@@ -48,25 +50,35 @@ class Sampler:
 
     def draw(self, step: int, places: range) -> Draw:
         """The samples of a step that stand at `places` of its batch; systems come at random."""
-        streams = [self._stream(0, step, place) for place in places]
-        systems = [int(stream.integers(self.systems)) for stream in streams]
-        if self.orders is not None:
-            which = [int(stream.integers(self.orders)) for stream in streams]
-            streams = [self._stream(1, system, order) for system, order in zip(systems, which, strict=True)]
-        return self._ordered(systems, streams)
+        stream = self._stream(0, step)
+        samples = [self._sample(stream) for _ in range(places.stop)]  # a place is reached through those before it
+        return _joined([samples[place] for place in places])
 
     def one_each(self, systems: range, *, round: int = 0) -> Draw:
         """One sample of every system asked for, in order; another `round` draws other contexts."""
-        return self._ordered(list(systems), [self._stream(2, round, system) for system in systems])
+        return _joined([self._ordered(system, self._stream(2, round, system)) for system in systems])
 
-    def _ordered(self, systems: list[int], streams: list[np.random.Generator]) -> Draw:
-        orders = np.stack([stream.permutation(self.pairs) for stream in streams])
-        ends = self.context, self.context + self.queries
-        seeds = np.asarray([stream.integers(2**62) for stream in streams])
-        return Draw(np.asarray(systems), orders[:, : ends[0]], orders[:, ends[0] : ends[1]], seeds)
+    def _sample(self, stream: np.random.Generator) -> "_Sample":
+        system = int(stream.integers(self.systems))
+        if self.orders is None:
+            return self._ordered(system, stream)
+        return self._ordered(system, self._stream(1, system, int(stream.integers(self.orders))))
+
+    def _ordered(self, system: int, stream: np.random.Generator) -> "_Sample":
+        order = stream.permutation(self.pairs)
+        last = self.context + self.queries
+        return system, order[: self.context], order[self.context : last], int(stream.integers(2**62))
 
     def _stream(self, *key: int) -> np.random.Generator:
         return np.random.Generator(np.random.Philox(np.random.SeedSequence(self.seed, spawn_key=key)))
+
+
+_Sample = tuple[int, Int[np.ndarray, " pair"], Int[np.ndarray, " query"], int]
+
+
+def _joined(samples: list[_Sample]) -> Draw:
+    systems, contexts, queries, seeds = zip(*samples, strict=True)
+    return Draw(np.asarray(systems), np.stack(contexts), np.stack(queries), np.asarray(seeds))
 
 
 def places_of(batch: int, *, rank: int, ranks: int) -> range:

@@ -4,14 +4,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from nipde.context.sampling import places_of
 from nipde.data.allocator import keep_freed_memory
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
 from nipde.training.group import joined
 from nipde.training.loop import Observer, train
-from nipde.training.observers import Log, Saver, Selector, Signals
+from nipde.training.observers import Log, Saver, Selector, listening
 from nipde.training.recipe import TrainingRecipe
-from nipde.training.run import Run, opened
+from nipde.training.run import Run, begin, opened
 
 #: Memory that stays with the process between steps; what a step frees, the next one needs again.
 KEEP_BYTES = 2**31 - 1
@@ -37,8 +38,11 @@ def fit(
         resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
         run = opened(folder, recipe, archive, group, resume=resume)
         selector = Selector(folder, run)
+        places_of(recipe.batch, rank=0, ranks=group.ranks * recipe.parts)
+        begin(folder, run)  # nothing is left behind by what is refused above
         observers: list[Observer] = [selector]
         if group.rank == 0:
             observers += [Log(folder, selector, every=log_every, tensorboard=tensorboard), *watchers]
-        train(run, [*observers, Saver(folder, seconds=save_seconds), Signals()])
+        with listening(run):
+            train(run, [*observers, Saver(folder, seconds=save_seconds)])
     return run

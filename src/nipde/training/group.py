@@ -20,7 +20,7 @@ class Group:
     def sum(self, *values: float) -> list[float]:
         """Sums over all processes, the same on each of them."""
         if self.ranks == 1:
-            return list(values)
+            return [float(value) for value in values]
         together = torch.tensor(values, dtype=torch.float64, device=self.device)
         dist.all_reduce(together)
         return together.tolist()

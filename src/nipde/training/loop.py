@@ -72,7 +72,7 @@ def _step(run: Run, shared: torch.nn.Module, batches: Iterator[Batch], clock: "_
         means = errors.detach().mean(1)
         loss += float(means.mean()) / recipe.parts
         bad += batch.systems[~torch.isfinite(means).cpu().numpy()].tolist()
-    norm = float(torch.nn.utils.clip_grad_norm_(run.task.parameters(), recipe.clip))
+    norm = _clipped(run.task, recipe.clip)
     # One small exchange: the loss, whether all is well, the first process's clock, and whether anyone was told to stop.
     loss, wrong, run.seconds, *told = group.sum(
         loss / group.ranks,
@@ -90,6 +90,14 @@ def _step(run: Run, shared: torch.nn.Module, batches: Iterator[Batch], clock: "_
     run.optimiser.step()
     run.step += 1
     return Report(run.step, loss, rate, norm)
+
+
+def _clipped(task: torch.nn.Module, longest: float) -> float:
+    """Shorten the gradient to a norm of `longest` if it is longer; its norm before."""
+    norm = torch.nn.utils.get_total_norm([each.grad for each in task.parameters() if each.grad is not None])
+    if norm > longest:
+        torch.nn.utils.clip_grads_with_norm_(task.parameters(), longest, norm)
+    return float(norm)
 
 
 def _draws(run: Run, sampler: Sampler) -> Iterator[Draw]:

@@ -4,6 +4,8 @@ import csv
 import io
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -109,20 +111,18 @@ class Log(Watcher):
             self.board.close()
 
 
-class Signals(Watcher):
-    """SIGTERM, SIGINT and SIGUSR1 end the run after the step at hand; last of all, to listen until all is saved."""
+@contextmanager
+def listening(run: Run) -> Iterator[None]:
+    """Until the end of the block, SIGTERM, SIGINT and SIGUSR1 ask the run to end after the step at hand."""
 
-    def started(self, run: Run) -> None:
-        """Begin to listen."""
+    def told(number: int, frame: FrameType | None) -> None:
+        run.told = number
 
-        def told(number: int, frame: FrameType | None) -> None:
-            run.told = number
-
-        self.before = {number: signal.signal(number, told) for number in SIGNALS}
-
-    def ended(self, run: Run) -> None:
-        """As before."""
-        for number, handler in self.before.items():
+    before = {number: signal.signal(number, told) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
             signal.signal(number, handler)
 
 

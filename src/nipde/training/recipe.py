@@ -7,6 +7,8 @@ from typing import Any, Literal, Self
 from nipde.data.recipe import option
 from nipde.errors import TrainingError
 
+ABOVE_ZERO = ("steps", "minutes", "context", "batch", "parts", "learning_rate", "clip", "validate_every",
+              "validation_systems")  # fmt: skip
 Kind = Literal["nips", "nips-mlp", "nao", "nao-f", "nao-wp", "afno"]
 
 
@@ -51,9 +53,13 @@ class TrainingRecipe:
         if (self.steps is None) == (self.minutes is None):
             got = "both" if self.steps is not None else "neither"
             raise TrainingError(expected="steps or minutes", got=got, remedy="say how long to train, one way")
-        for name in ("context", "batch", "parts", "learning_rate", "validate_every"):
-            if getattr(self, name) <= 0:
-                raise TrainingError(expected=f"{name} above 0", got=getattr(self, name))
+        for name in ABOVE_ZERO:
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise TrainingError(expected=f"{name} above 0", got=value)
+        for name in ("queries", "noise", "load_noise", "seed"):
+            if getattr(self, name) < 0:
+                raise TrainingError(expected=f"{name} of 0 or more", got=getattr(self, name))
 
     def progress(self, step: int, seconds: float) -> float:
         """How much of the run is done, 0 to 1."""
@@ -82,4 +88,9 @@ class TrainingRecipe:
         try:
             return cls(**{**record, "model": ModelRecipe(**record["model"])})
         except (TypeError, KeyError) as error:
-            raise TrainingError("unreadable recipe", got=str(error), remedy="use the nipde that wrote it") from error
+            raise TrainingError(
+                "unreadable recipe",
+                expected="one of this version",
+                got=str(error),
+                remedy="use the nipde that wrote it",
+            ) from error

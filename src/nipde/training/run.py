@@ -123,13 +123,20 @@ def opened(folder: Path, recipe: TrainingRecipe, archive: Archive, group: Group,
     run = Run.fresh(recipe, archive, group)
     if exists:
         _check_same(json.loads(kept.read_text()), {"recipe": recipe.to_dict(), "data": archive.digest})
-    elif group.rank == 0:
-        folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"recipe": recipe.to_dict(), "data": archive.digest}, indent=1) + "\n"
-        checkpoint.write(kept, text.encode())
     if (folder / LAST).exists() and resume:
         run.restore(*checkpoint.load(folder / LAST))
+        if (folder / BEST).exists():  # saved after the state, by a sitting that was killed then
+            card = checkpoint.load(folder / BEST)[1]
+            run.best, run.best_step = min((run.best, run.best_step), (card["validation"]["held_out"], card["step"]))
     return run
+
+
+def begin(folder: Path, run: Run) -> None:
+    """Leave the recipe in the folder; from here on it holds a run."""
+    if run.group.rank == 0 and not (folder / RECIPE).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"recipe": run.recipe.to_dict(), "data": run.archive.digest}, indent=1) + "\n"
+        checkpoint.write(folder / RECIPE, text.encode())
 
 
 def refusal(folder: Path) -> TrainingError:

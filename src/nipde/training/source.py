@@ -66,7 +66,8 @@ class Source:
             places, fields = draw.systems, self.held
 
         def take(field: Tensor, pairs: Int[np.ndarray, "sample pair"]) -> Tensor:
-            return field[torch.as_tensor(places)[:, None], torch.as_tensor(pairs)].to(self.device)
+            rows = torch.as_tensor(places[:, None] * field.shape[1] + pairs)
+            return field.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, rows.shape).to(self.device)
 
         loads, responses = (take(field, draw.contexts) for field in fields)
         context = Pairs(self.archive.grid, loads, responses)

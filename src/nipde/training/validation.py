@@ -7,7 +7,7 @@ import torch
 
 from nipde.context.sampling import Draw, Sampler
 from nipde.data.archive import Archive
-from nipde.errors import TrainingError
+from nipde.errors import NonFiniteError, TrainingError
 from nipde.training.group import Group
 from nipde.training.recipe import TrainingRecipe
 from nipde.training.source import Source
@@ -63,6 +63,12 @@ class Validator:
             for kind, draw in enumerate((_some(self.draw, some), _some(self.draw, some, queries=False))):
                 errors[kind, some] = task(self.source.batch(draw, **self.noise)).mean(1).double().cpu()
         held_out, in_context = self.group.sum(*(errors.sum(1) / self.systems))
+        if not np.isfinite([held_out, in_context]).all():
+            bad = self.source.systems[~np.isfinite(errors).all(0)].tolist()
+            raise NonFiniteError(
+                "validation", expected="finite errors", got=f"others from system(s) {bad}",
+                remedy="look at these systems, or lower the learning rate",
+            )  # fmt: skip
         return Validated(held_out, in_context)
 
 

@@ -1,0 +1,123 @@
+"""Draws are a function of (seed, step, place) and of nothing else; every system and pair has the same chance."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from nipde.context.sampling import Draw, Sampler, places_of
+from nipde.errors import PairsError
+
+SAMPLER = Sampler(systems=7, pairs=12, context=5, queries=3, seed=4)
+BATCH = range(8)
+
+
+def equal(one: Draw, other: Draw) -> bool:
+    return all(np.array_equal(getattr(one, part.name), getattr(other, part.name)) for part in fields(Draw))
+
+
+def joined(*draws: Draw) -> Draw:
+    return Draw(*(np.concatenate([getattr(draw, part.name) for draw in draws]) for part in fields(Draw)))
+
+
+def unlikely(counts) -> float:
+    """Chance of counts this uneven if all of them are expected to be equal."""
+    counts = np.asarray(counts)
+    expected = counts.sum() / len(counts)
+    return float(chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1))
+
+
+def test_a_draw_is_the_same_whenever_it_is_asked_for():
+    forward = [SAMPLER.draw(step, BATCH) for step in range(6)]
+    backward = [replace(SAMPLER).draw(step, BATCH) for step in reversed(range(6))]
+    assert all(equal(one, other) for one, other in zip(forward, reversed(backward), strict=True))
+    assert equal(SAMPLER.one_each(range(7)), replace(SAMPLER).one_each(range(7)))
+
+
+@pytest.mark.parametrize("orders", [None, 3])
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_processes_draw_together_what_one_draws_alone(ranks, orders):
+    sampler = replace(SAMPLER, orders=orders)
+    alone = sampler.draw(17, BATCH)
+    shares = [sampler.draw(17, places_of(len(BATCH), rank=rank, ranks=ranks)) for rank in range(ranks)]
+    assert equal(joined(*shares), alone)
+    assert {share.contexts.shape for share in shares} == {(8 // ranks, 5)}
+
+
+def test_one_each_does_not_depend_on_which_systems_are_asked_for():
+    every = SAMPLER.one_each(range(7))
+    assert every.systems.tolist() == list(range(7))
+    assert equal(joined(SAMPLER.one_each(range(3)), SAMPLER.one_each(range(3, 7))), every)
+    assert not np.array_equal(SAMPLER.one_each(range(7), round=1).contexts, every.contexts)
+
+
+def test_steps_places_and_seeds_draw_something_else():
+    draws = [SAMPLER.draw(step, BATCH) for step in range(40)]
+    draws += [replace(SAMPLER, seed=seed).draw(0, BATCH) for seed in (5, 6)]
+    together = joined(*draws)
+    # 336 samples of 12!/4! contexts with queries, and of 2**62 seeds: two equal ones would be no accident.
+    assert len({tuple(row) for row in np.hstack([together.contexts, together.queries])}) == len(together.systems)
+    assert len(set(together.seeds.tolist())) == len(together.systems)
+    assert together.seeds.min() >= 0
+
+
+def test_contexts_and_queries_are_distinct_pairs_within_range():
+    for sampler in (SAMPLER, replace(SAMPLER, orders=2), replace(SAMPLER, context=9), replace(SAMPLER, queries=0)):
+        for draw in (*(sampler.draw(step, BATCH) for step in range(20)), sampler.one_each(range(7))):
+            pairs = np.hstack([draw.contexts, draw.queries])
+            assert pairs.shape == (len(draw.systems), sampler.context + sampler.queries)
+            assert all(len(set(row)) == len(row) for row in pairs)
+            assert 0 <= pairs.min() <= pairs.max() < sampler.pairs
+            assert 0 <= draw.systems.min() <= draw.systems.max() < sampler.systems
+
+
+def test_systems_pairs_and_places_come_up_equally_often():
+    found = joined(*(SAMPLER.draw(step, range(30)) for step in range(100)))
+    assert unlikely(np.bincount(found.systems, minlength=7)) > 1e-4
+    # A pair is first of the context, or first of the queries, once in twelve times; and by system as well.
+    for first in (found.contexts[:, 0], found.queries[:, 0]):
+        assert unlikely(np.bincount(first, minlength=12)) > 1e-4
+        assert unlikely(np.bincount(12 * found.systems + first, minlength=84)) > 1e-4
+    every = np.bincount(found.contexts.ravel(), minlength=12)
+    assert abs(every / len(found.systems) - 5 / 12).max() < 0.05
+
+
+@pytest.mark.parametrize("orders", [1, 3])
+def test_a_number_of_orders_bounds_the_contexts_of_a_system(orders):
+    sampler = replace(SAMPLER, orders=orders)
+    early, late = (joined(*(sampler.draw(step, range(30)) for step in steps)) for steps in (range(20), range(80, 100)))
+    for system in range(7):
+        seen = [
+            {tuple(row) for row in np.column_stack([draw.contexts, draw.queries, draw.seeds])[draw.systems == system]}
+            for draw in (early, late)
+        ]
+        assert len(seen[0]) == orders
+        assert seen[0] == seen[1]
+    assert len({tuple(row) for row in early.contexts}) == 7 * orders  # systems do not share their orders
+    assert unlikely(np.bincount(early.systems, minlength=7)) > 1e-4
+    assert not equal(sampler.draw(0, BATCH), replace(sampler, seed=5).draw(0, BATCH))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"context": 10}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got 10: take fewer pairs"),
+        ({"context": 0}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got 0: take fewer pairs"),
+        ({"queries": -1}, r"expected .*queries.*, got -1"),
+        ({"systems": 0}, r"expected at least one system and one order, got \(0, None\)"),
+        ({"orders": 0}, r"expected at least one system and one order, got \(7, 0\)"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_with_a_remedy(options, said):
+    with pytest.raises(PairsError, match=said):
+        replace(SAMPLER, **options)
+
+
+def test_a_batch_that_does_not_divide_is_refused():
+    with pytest.raises(PairsError, match="expected a batch that 3 processes share evenly, got 8: use a multiple"):
+        places_of(8, rank=0, ranks=3)
+
+
+def test_shares_cover_the_batch():
+    assert [place for rank in range(3) for place in places_of(12, rank=rank, ranks=3)] == list(range(12))

@@ -1,0 +1,129 @@
+import json
+from dataclasses import fields, replace
+from itertools import pairwise
+
+import pytest
+import torch
+
+from nipde.errors import TrainingError
+from nipde.grid import Grid
+from nipde.training.cases import CASES
+from nipde.training.models import build
+from nipde.training.recipe import ModelRecipe, TrainingRecipe
+
+RECIPE = TrainingRecipe(steps=1000)
+KINDS = ("nips", "nips-mlp", "nao", "nao-f", "nao-wp", "afno")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_case_survives_json(name):
+    recipe = CASES[name]
+    assert TrainingRecipe.from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
+
+
+def test_every_option_survives_json_and_is_not_its_default():
+    changed = replace(
+        RECIPE, model=ModelRecipe("afno", 3, 7, 5), context=9, queries=2, orders=3, noise=0.1, load_noise=0.2,
+        batch=6, parts=2, steps=None, minutes=1.5, clock="cpu", learning_rate=0.3, warmup=7, second_moment=0.9,
+        weight_decay=1e-3, clip=0.5, precision="float64", seed=8, validate_every=11, validation_systems=3,
+    )  # fmt: skip
+    assert TrainingRecipe.from_dict(json.loads(json.dumps(changed.to_dict()))) == changed
+    assert all(getattr(changed, option.name) != getattr(RECIPE, option.name) for option in fields(RECIPE))
+
+
+@pytest.mark.parametrize("change", [{"colour": 1}, {"model": {"kind": "nips", "colour": 1}}])
+def test_a_recipe_of_another_version_is_refused(change):
+    with pytest.raises(TrainingError, match=r"unreadable recipe.*colour.*use the nipde that wrote it"):
+        TrainingRecipe.from_dict(RECIPE.to_dict() | change)
+    with pytest.raises(TrainingError, match="unreadable recipe"):
+        TrainingRecipe.from_dict({"steps": 3})
+
+
+def test_a_run_has_one_length():
+    with pytest.raises(TrainingError, match="expected steps or minutes, got both: say how long"):
+        TrainingRecipe(steps=10, minutes=1.0)
+    with pytest.raises(TrainingError, match="expected steps or minutes, got neither: say how long"):
+        TrainingRecipe()
+
+
+@pytest.mark.parametrize("value", [0, -3])
+@pytest.mark.parametrize(
+    "name",
+    ["context", "batch", "parts", "learning_rate", "validate_every", "steps", "clip", "validation_systems"],
+)
+def test_sizes_are_above_nothing(name, value):
+    with pytest.raises(TrainingError, match=f"expected {name} above 0, got {value}"):
+        replace(RECIPE, **{name: value})
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_minutes_are_above_nothing(value):
+    with pytest.raises(TrainingError, match=f"expected minutes above 0, got {value}"):
+        TrainingRecipe(minutes=value)
+
+
+@pytest.mark.parametrize("name", ["queries", "noise", "load_noise", "seed"])
+def test_amounts_are_not_below_nothing(name):
+    with pytest.raises(TrainingError, match=name):
+        replace(RECIPE, **{name: -1})
+
+
+def test_the_learning_rate_rises_then_falls_to_nothing():
+    recipe = TrainingRecipe(steps=1000, learning_rate=2.0, warmup=100)
+    rates = [recipe.rate(step, recipe.progress(step, 0.0)) for step in range(1000)]
+    assert rates[0] == pytest.approx(2.0 / 100)
+    assert rates[49] == pytest.approx(2.0 / 2, rel=0.01)
+    assert rates[99] == pytest.approx(2.0, rel=0.03)
+    assert max(rates) <= 2.0
+    assert all(before < after for before, after in pairwise(rates[:90]))
+    assert all(before > after for before, after in pairwise(rates[100:]))
+    assert rates[500] == pytest.approx(1.0)  # the cosine, not a line: a quarter is not half
+    assert rates[250] == pytest.approx(1 + 0.5**0.5)
+    assert 0 < rates[-1] < 1e-4
+    assert recipe.rate(1000, recipe.progress(1000, 0.0)) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_without_a_warm_up_the_first_step_is_the_largest():
+    recipe = replace(RECIPE, warmup=0, learning_rate=1.0)
+    assert recipe.rate(0, 0.0) == 1.0
+
+
+def test_progress_is_of_steps_or_of_minutes():
+    assert [RECIPE.progress(step, 1e9) for step in (0, 250, 1000, 2000)] == [0.0, 0.25, 1.0, 1.0]
+    timed = TrainingRecipe(minutes=2.0)
+    assert [timed.progress(10**9, seconds) for seconds in (0.0, 30.0, 120.0, 500.0)] == [0.0, 0.25, 1.0, 1.0]
+    assert timed.rate(1000, 0.5) == pytest.approx(timed.learning_rate / 2)
+
+
+def test_options_reach_the_run_and_its_model():
+    changed = RECIPE.with_options({"channels": 7, "kind": "nao", "batch": 3, "steps": 5})
+    assert (changed.model, changed.batch, changed.steps) == (ModelRecipe("nao", 2, 7), 3, 5)
+    assert RECIPE.with_options({}) == RECIPE
+    assert RECIPE.model == ModelRecipe()
+    weights = [build(RECIPE.with_options({"channels": count}).model, Grid.uniform(5), pairs=3) for count in (4, 8)]
+    assert len({sum(value.numel() for value in model.parameters()) for model in weights}) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_are_different_networks(kind):
+    grid, counts = Grid.uniform(5), {}
+    for name in KINDS:
+        torch.manual_seed(0)
+        model = build(ModelRecipe(name, 2, 6), grid, pairs=4)
+        counts[name] = sum(value.numel() for value in model.parameters())
+    assert [name for name in KINDS if counts[name] == counts[kind]] == [kind]
+
+
+def test_modes_and_components_reach_the_network():
+    grid = Grid.uniform(9)
+
+    def count(recipe, **more):
+        return sum(value.numel() for value in build(recipe, grid, pairs=4, **more).parameters())
+
+    assert count(ModelRecipe("nips", modes=2)) < count(ModelRecipe("nips", modes=3)) < count(ModelRecipe("nips"))
+    assert count(ModelRecipe("nips")) < count(ModelRecipe("nips"), components=2)
+
+
+def test_an_unknown_network_is_refused():
+    with pytest.raises(TrainingError, match="expected a model nips, nips-mlp, nao, nao-f, nao-wp or afno, got gnot"):
+        build(ModelRecipe("gnot"), Grid.uniform(5), pairs=3)
