@@ -27,7 +27,7 @@ from nipde.training.run import Run
 from nipde.training.source import Source
 
 SEED = 13
-ROUNDS, STEPS = 4, 500
+ROUNDS, STEPS = 3, 500
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
