@@ -11,6 +11,7 @@ from nipde.training import checkpoint
 from nipde.training.cases import CASES
 from nipde.training.observers import read_log
 from nipde.training.recipe import ModelRecipe, TrainingRecipe
+from nipde.training.source import Source
 from nipde.training.weights import load_model
 
 SMALL = ["--channels", "6", "--context", "8", "--batch", "4", "--steps", "8", "--warmup", "2", "--validate-every", "4",
@@ -168,3 +169,38 @@ def test_tensorboard_is_written_unless_told_otherwise(made, tmp_path):
     words = [word for word in SMALL if word != "--no-tensorboard"]
     assert main(["train", "nips-2", "--data", str(made), "--out", str(tmp_path / "run"), *words]) == 0
     assert list((tmp_path / "run" / "tensorboard").iterdir())
+
+
+# On a terminal
+
+HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm-256color"), ("COLUMNS", "200")):
+        monkeypatch.setenv(name, value)
+
+
+def test_a_bar_tells_how_it_goes_and_is_taken_away(made, tmp_path, terminal, capsys):
+    assert main(["train", "nips-2", "--data", str(made), "--out", str(tmp_path / "run"), *SMALL]) == 0
+    printed, shown = capsys.readouterr()
+    assert "step 8  loss " in shown
+    assert "held out " in shown
+    assert shown.count(HIDDEN) == shown.count(SHOWN) == 1
+    assert printed.startswith("8 steps, ")
+
+
+def test_a_failure_can_be_read_and_leaves_the_terminal_as_it_was(made, tmp_path, terminal, capsys, monkeypatch):
+    read = Source._read
+
+    def spoiled(self, systems):
+        loads, responses = read(self, systems)
+        responses[:] = float("nan")
+        return loads, responses
+
+    monkeypatch.setattr(Source, "_read", spoiled)
+    assert main(["train", "nips-2", "--data", str(made), "--out", str(tmp_path / "run"), *SMALL]) == 2
+    shown = capsys.readouterr().err
+    assert shown.count(HIDDEN) == shown.count(SHOWN)
+    assert "NonFiniteError: step 0: loss nan" in shown.rpartition(SHOWN)[2]

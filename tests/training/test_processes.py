@@ -144,7 +144,7 @@ with joined() as group:
         if group.rank == attempt % 2:
             os.kill(os.getpid(), signal.SIGKILL)
         group.sum(1.0)
-    print("met", *group.sum(1.0), flush=True)
+    print("met" if group.sum(1.0) == [2.0] else "alone", flush=True)
 """
 
 
@@ -163,7 +163,7 @@ def test_processes_meet_again_after_every_restart_by_torchrun(environment, tmp_p
         process.communicate(timeout=60)
         raise
     assert process.returncode == 0, complained
-    assert said.split() == ["met", "2.0"] * 2
+    assert (said.count("met"), said.count("alone")) == (2, 0)
 
 
 @pytest.mark.slow

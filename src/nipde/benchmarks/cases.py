@@ -16,7 +16,7 @@ from nipde.training.recipe import TrainingRecipe
 
 Law = Literal["darcy-literal", "darcy-consistent"]
 Shift = Literal["load", "field"] | None
-LOAD_ALPHA: dict[str, float] = {"darcy-literal": 1.0, "darcy-consistent": 4.0}
+LOAD_ALPHA: dict[Law, float] = {"darcy-literal": 1.0, "darcy-consistent": 4.0}
 #: Systems for training, validation and test.
 SYSTEMS = (90, 20, 110)
 #: Training loads at 21² and 41²; at 11² a context has 150 pairs.
@@ -53,7 +53,7 @@ class Case:
 
 
 def plan(law: Law, nodes: int, *, shift: Shift = None) -> Plan:
-    """The archive of a law and grid; a shift changes the law, and no load or system is shared with another plan."""
+    """The archive of a law and grid; with a shift, of another law, and other loads and systems."""
     alpha = LOAD_ALPHA[law]
     recipe = DarcyRecipe(
         nodes=nodes,

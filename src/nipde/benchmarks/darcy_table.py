@@ -47,15 +47,16 @@ def _rows(name: str, rows: list[dict[str, Any]], classical: list[dict[str, Any]]
                       "at the edge", "kernel", "steps"), cells)  # fmt: skip
     if name == "interpretability":
         return _interpretability(rows)
-    rows = sorted(rows, key=lambda row: (row["recipe"]["orders"] or 0, row["rank"]))
-    return table(
-        ("row", "paper, in context", "ours, in context", "held out", "best rank-d_k reconstruction"),
-        [
-            (row["row"], f"{row['paper']['in_context']:.2f} %", percent(row["paper_protocol"]["in_context"]["mean"]),
-             percent(_mean(row, "held_out")), percent(row["rank_floor"]))
-            for row in rows
-        ],
-    )  # fmt: skip
+    rows = sorted(rows, key=lambda row: (row["recipe"]["orders"] or 0, row["rank"], row["case"]))
+    cells = []
+    for _, same in groupby(rows, key=lambda row: row["case"]):
+        seeds = list(same)
+        inside = [row["paper_protocol"]["in_context"]["mean"] for row in seeds]
+        cells.append((
+            seeds[0]["row"], f"{seeds[0]['paper']['in_context']:.2f} %", _spread(inside),
+            _spread([_mean(row, "held_out") for row in seeds]), percent(seeds[0]["rank_floor"]),
+        ))  # fmt: skip
+    return table(("row", "paper, in context", "ours, in context", "held out", "best rank-d_k reconstruction"), cells)
 
 
 def _trends(rows: list[dict[str, Any]]) -> str:
@@ -83,7 +84,9 @@ def _interpretability(rows: list[dict[str, Any]]) -> str:
         for row in rows if case.table == "interpretability" else []:
             if row["case"] == case.name and row["seed"] == 0:
                 found = row["unseen_loads"] if case.shift is None else row["shifted"][case.shift]
-                ours = [percent(found[what]["mean"]) if found[what] else "–" for what in (*measures, "held_out")]
+                inside = row["paper_protocol"] if case.shift is None else found
+                ours = [percent(inside["in_context"]["mean"])]
+                ours += [percent(found[what]["mean"]) if found[what] else "–" for what in (*measures[1:], "held_out")]
                 cells.append((case.row, *(f"{case.paper[what]:.2f} %" for what in measures), *ours))
     head = [f"{who}, {what}" for who in ("paper", "ours") for what in ("in context", "kernel", "microstructure")]
     return table(("row", *head, "ours, held out"), cells)
@@ -108,7 +111,7 @@ def _cells(rows: list[dict[str, Any]], label: Any) -> tuple[str, ...]:
 def _classical(row: dict[str, Any]) -> tuple[str, ...]:
     one = row["unseen_loads"]["held_out"]
     return (
-        row["row"], "–", percent(row["paper_protocol"]["in_context"]["mean"]), percent(one["mean"]),
+        row["row"], "–", percent(row["unseen_loads"]["in_context"]["mean"]), percent(one["mean"]),
         f"{percent(one['low'])} to {percent(one['high'])}",
         *(percent(_mean(row, what)) for what in ("worst_decile", "held_out_edge", "kernel")), "–",
     )  # fmt: skip
@@ -133,7 +136,9 @@ def _notes(found: dict[str, Any]) -> str:
         )
     )  # fmt: skip
     text = f"Budget `{found['budget']}`: {length}, one thread. "
-    text += "{} training systems under 100 shared loads, {} for validation, {} test systems.".format(*found["systems"])
+    text += "{} training systems under 100 shared loads (300 at 11²), {} for validation, {} test systems.".format(
+        *found["systems"]
+    )
     if found["pending"]:
         text += f" Not yet run: {', '.join(found['pending'])}."
     return text + "\n"

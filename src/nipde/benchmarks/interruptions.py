@@ -82,7 +82,7 @@ def _terminated(folder: Path, signals: int) -> dict[str, Any]:
         out = folder / f"told-{number}"
         kind = signal.SIGUSR1 if number % 4 == 3 else signal.SIGTERM
         process = subprocess.Popen(_command(folder, out), stdout=subprocess.DEVNULL)
-        while not (out / "log.csv").exists():
+        while not (out / "log.csv").exists() and process.poll() is None:
             time.sleep(0.01)
         time.sleep(float(rng.uniform(0.05, 2.0)))
         told = time.monotonic()

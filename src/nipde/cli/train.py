@@ -38,10 +38,14 @@ def run(words: list[str]) -> int:
         torch.set_num_threads(chosen.threads)
     archive = open_archive(chosen.data, options=chosen.storage_options)
     watched = [_Bar(recipe)] if Console(stderr=True).is_terminal else []
-    ended = fit(
-        recipe, archive, chosen.out, resume=chosen.resume, save_seconds=chosen.save_seconds,
-        log_every=chosen.log_every, tensorboard=not chosen.no_tensorboard, watchers=watched,
-    )  # fmt: skip
+    try:
+        ended = fit(
+            recipe, archive, chosen.out, resume=chosen.resume, save_seconds=chosen.save_seconds,
+            log_every=chosen.log_every, tensorboard=not chosen.no_tensorboard, watchers=watched,
+        )  # fmt: skip
+    finally:
+        for shown in watched:
+            shown.bar.stop()  # also after a failure, which is said below it
     if ended.group.rank:
         return exit_code(ended.stopped_by)
     for note in ended.notes:

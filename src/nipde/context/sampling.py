@@ -85,7 +85,7 @@ def places_of(batch: int, *, rank: int, ranks: int) -> range:
     """The places of a batch that one of several processes works on."""
     if batch % ranks:
         raise PairsError(
-            expected=f"a batch that {ranks} processes share evenly", got=batch, remedy="use a multiple of it"
+            expected=f"a batch that {ranks} processes or parts share evenly", got=batch, remedy="use a multiple of it"
         )
     share = batch // ranks
     return range(rank * share, (rank + 1) * share)

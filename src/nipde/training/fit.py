@@ -12,7 +12,7 @@ from nipde.training.group import joined
 from nipde.training.loop import Observer, train
 from nipde.training.observers import Log, Saver, Selector, listening
 from nipde.training.recipe import TrainingRecipe
-from nipde.training.run import Run, begin, opened
+from nipde.training.run import Run, opened, restarted
 
 #: Memory that stays with the process between steps; what a step frees, the next one needs again.
 KEEP_BYTES = 2**31 - 1
@@ -35,11 +35,10 @@ def fit(
     folder = Path(out)
     with joined() as group:
         # After torchrun has started all processes again, they go on from what was saved.
-        resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
+        resume = resume or restarted(folder)
         run = opened(folder, recipe, archive, group, resume=resume)
         selector = Selector(folder, run)
         places_of(recipe.batch, rank=0, ranks=group.ranks * recipe.parts)
-        begin(folder, run)  # nothing is left behind by what is refused above
         observers: list[Observer] = [selector]
         if group.rank == 0:
             observers += [Log(folder, selector, every=log_every, tensorboard=tensorboard), *watchers]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,12 @@ def joined() -> Iterator[Group]:
         yield Group(device=torch.device("cuda" if cuda else "cpu"))
         return
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
-    dist.init_process_group("nccl" if cuda else "gloo", device_id=device if cuda else None)
+    store, rank, ranks = next(rendezvous("env://"))
+    # torchrun's store may outlive a restart: without a name of its own, an attempt finds addresses of the dead.
+    store = PrefixStore(f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+    dist.init_process_group(
+        "nccl" if cuda else "gloo", store=store, rank=rank, world_size=ranks, device_id=device if cuda else None
+    )
     try:
         yield Group(dist.get_rank(), dist.get_world_size(), device)
     finally:

@@ -22,8 +22,6 @@ def launch(module: str, words: list[str], *, processes: int, restarts: int) -> i
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import main
 
-    # A store that outlives a restart hands the new processes addresses of the dead ones.
-    os.environ.setdefault("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
     options = ["--standalone", "--nproc-per-node", str(processes), "--max-restarts", str(restarts)]
     try:

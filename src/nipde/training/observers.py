@@ -13,7 +13,7 @@ from typing import Any
 from nipde.errors import MissingExtraError
 from nipde.training import checkpoint
 from nipde.training.loop import Report
-from nipde.training.run import BEST, LAST, SIGNALS, Run
+from nipde.training.run import BEST, LAST, SIGNALS, Run, begin
 from nipde.training.validation import Validated, Validator
 
 COLUMNS = ("step", "seconds", "loss", "rate", "gradient_norm", "held_out", "in_context")
@@ -57,6 +57,10 @@ class Selector(Watcher):
     def __init__(self, folder: Path, run: Run) -> None:
         self.path, self.validator = folder / BEST, Validator(run.recipe, run.archive, run.group)
         self.latest: tuple[int, Validated] | None = None
+
+    def started(self, run: Run) -> None:
+        """Make the folder; the first observer, so that nothing is left behind by what is refused before."""
+        begin(self.path.parent, run)
 
     def stepped(self, run: Run, report: Report) -> None:
         """Look, if it is time or the run is over."""

@@ -1,6 +1,7 @@
 """The state of a run: what a checkpoint holds, and everything needed to take the next step."""
 
 import json
+import os
 import platform
 import signal
 from dataclasses import dataclass, field
@@ -135,8 +136,19 @@ def begin(folder: Path, run: Run) -> None:
     """Leave the recipe in the folder; from here on it holds a run."""
     if run.group.rank == 0 and not (folder / RECIPE).exists():
         folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"recipe": run.recipe.to_dict(), "data": run.archive.digest}, indent=1) + "\n"
-        checkpoint.write(folder / RECIPE, text.encode())
+        record = {"recipe": run.recipe.to_dict(), "data": run.archive.digest, "torchrun": _torchrun()}
+        checkpoint.write(folder / RECIPE, (json.dumps(record, indent=1) + "\n").encode())
+
+
+def restarted(folder: Path) -> bool:
+    """Whether the torchrun that began the run in this folder has started this process again."""
+    if not int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) or not (folder / RECIPE).exists():
+        return False
+    return bool(json.loads((folder / RECIPE).read_text()).get("torchrun") == _torchrun())
+
+
+def _torchrun() -> str | None:
+    return os.environ.get("TORCHELASTIC_RUN_ID")
 
 
 def refusal(folder: Path) -> TrainingError:
