@@ -161,7 +161,7 @@ def figures(share: float) -> dict:
 
 def row_of(case: Case, law: str, seed: int, share: float) -> dict:
     recipe = case.training(minutes=2.0, seed=seed)
-    curve = [{"step": step, "seconds": step / 10, "held_out": step**-0.5, "in_context": step**-0.5}
+    curve = [{"step": step, "seconds": step / 10, "held_out": step**-0.5, "in_context": step**-0.5, "loss": 0.5}
              for step in range(100, 1100, 100)]  # fmt: skip
     return {
         "case": case.name, "table": case.table, "row": case.row, "law": law, "nodes": case.nodes, "seed": seed,

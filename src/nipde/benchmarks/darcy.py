@@ -7,7 +7,7 @@ context and queries are loads of which none was in training, and no query was in
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
@@ -123,9 +123,11 @@ def measure(
         classical = [pool.submit(_judge_classical, which, budget, work) for which in judged]
         for finished in as_completed(trained + classical):
             progress(finished.result())
-    rows = [json.loads(path.read_text()) for path in sorted((work / budget).glob("*/result.json"))]
-    for row in rows:
-        row["trend"] = trend(row.get("curve", []), row["paper"].get("in_context"))
+    rows = []
+    for path in sorted((work / budget).glob("*/result.json")):
+        row = {**json.loads(path.read_text()), "curve": _curve(path.parent)}
+        rows.append(row)
+        row["trend"] = trend(row["curve"], row["paper"].get("in_context"))
     pending = [job.name for job in jobs(plan) if not (work / budget / job.name / "result.json").exists()]
     minutes = None if plan.minutes is None else {str(nodes): value for nodes, value in plan.minutes.items()}
     return {"budget": budget, "minutes": minutes, "systems": cases.SYSTEMS, "rows": rows, "pending": pending}
@@ -178,7 +180,7 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
         "validation": run.best, "rank": job.case.options.get("channels", recipe.model.channels),
         "paper_protocol": judged["train"], "unseen_loads": judged["test"], "shifted": shifted,
         "rank_floor": _rank_floor(archive, recipe.context, recipe.model.channels),
-        "curve": list(_curve(out)), "recipe": asdict(recipe),
+        "recipe": asdict(recipe),
     })  # fmt: skip
     return job.name
 
@@ -219,11 +221,17 @@ def _rank_floor(archive: Archive, context: int, rank: int) -> float:
     return float(np.mean(errors))
 
 
-def _curve(out: Path) -> Iterator[dict[str, float]]:
-    """Validation errors against steps and seconds, about 40 of them and the last."""
-    rows = [row for row in read_log(out / "log.csv") if row["held_out"]]
-    for row in [*rows[: -1 : max(1, len(rows) // 40)], *rows[-1:]]:
-        yield {name: float(row[name]) for name in ("step", "seconds", "held_out", "in_context")}
+def _curve(out: Path) -> list[dict[str, float]]:
+    """Validation errors against steps and seconds, and the loss since the one before; about 40 of them and the last."""
+    points: list[dict[str, float]] = []
+    losses: list[float] = []
+    for row in read_log(out / "log.csv"):
+        losses.append(float(row["loss"]))
+        if row["held_out"]:
+            point = {name: float(row[name]) for name in ("step", "seconds", "held_out", "in_context")}
+            points.append({**point, "loss": float(np.mean(losses))})
+            losses = []
+    return [*points[: -1 : max(1, len(points) // 40)], *points[-1:]]
 
 
 def _write(out: Path, result: dict[str, Any]) -> None:

@@ -60,14 +60,17 @@ def _rows(name: str, rows: list[dict[str, Any]], classical: list[dict[str, Any]]
 
 
 def _trends(rows: list[dict[str, Any]]) -> str:
-    cells = [
-        (f"{row['nodes']}², {row['row']}, `{row['law']}`", f"{row['steps']:,}", f"{row['trend']['power']:.2f}",
-         f"{100 * row['curve'][-1]['in_context']:.3g} %", _steps(row["trend"]["steps_to_paper"]))
-        for row in rows if row["table"] == "layers" and row["seed"] == 0 and row.get("trend")
-    ]  # fmt: skip
+    cells = []
+    for row in rows:
+        if row["table"] == "layers" and row["seed"] == 0 and row.get("trend"):
+            end, trend = row["curve"][-1], row["trend"]
+            cells.append((
+                f"{row['nodes']}², {row['row']}, `{row['law']}`", f"{row['steps']:,}", f"{trend['power']:.2f}",
+                *(f"{100 * end[what]:.3g} %" for what in ("loss", "in_context")), _steps(trend["steps_to_paper"]),
+            ))  # fmt: skip
     if not cells:
         return ""
-    head = ("in-context error on validation systems", "steps", "power of the steps", "at the end",
+    head = ("in-context error", "steps", "power of the steps", "at the end, training systems", "validation systems",
             "steps to the paper's figure, by the trend")  # fmt: skip
     return "**Error against steps**\n\n" + table(head, cells)
 
