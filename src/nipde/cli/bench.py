@@ -15,8 +15,9 @@ from nipde.cli.terminal import parser, say
 def run(words: list[str]) -> int:
     """Entry of the verb."""
     lines = [f"{name}: {what}." for name, what in MEASUREMENTS.items()]
+    lines.append("darcy: the paper's Darcy tables, trained and judged within a --budget; resumable.")
     options = parser("bench", "Measure, and write a record to results/. " + " ".join(lines))
-    options.add_argument("name", type=str, help="a measurement, or `tables` to refresh the tables of README and docs")
+    options.add_argument("name", type=str, help="one of these, or `tables` to refresh the tables of README and docs")
     options.add_argument("--results", type=Path, default=Path("results"), help="folder of the records")
     options.add_argument("--quick", action="store_true", help="a short version of the measurement")
     options.add_argument("--budget", type=str, default="quick", help=f"of `darcy`: {', '.join(BUDGETS)}")

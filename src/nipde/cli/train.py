@@ -130,7 +130,8 @@ class _Bar(Watcher):
         """New figures."""
         self.loss = report.loss if not self.loss else 0.95 * self.loss + 0.05 * report.loss
         rate = self.batch * (report.step - self.since[0]) / (time.monotonic() - self.since[1])
-        text = f"step {report.step:,}  loss {100 * self.loss:.2f} %  held out {100 * run.best:.2f} %  {rate:.0f}/s"
+        held_out = f"{100 * run.best:.2f} %" if run.best_step else "–"  # until the first validation
+        text = f"step {report.step:,}  loss {100 * self.loss:.2f} %  held out {held_out}  {rate:.0f}/s"
         self.bar.update(self.row, completed=run.progress, description=text)
 
     def ended(self, run: Run) -> None:
