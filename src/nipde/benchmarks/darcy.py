@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -50,13 +50,16 @@ class Budget:
     repeated: tuple[str, ...] = ("21-nips-2", "21-nao-2")
     both_laws: tuple[str, ...] = ("21-nips-2", "21-nao-2")
     leaves_out: tuple[str, ...] = ()
+    #: Samples per step where a run of this length learns more from another number than the recipe's.
+    batch: dict[str, int] = field(default_factory=dict)
 
 
 BUDGETS: dict[str, Budget] = {
     "trial": Budget(("orders", "layers"), {21: 0.02}, seeds=1, leaves_out=("41-nips-4", "41-nao-4", "41-afno-4")),
     "quick": Budget(("orders", "rank"), {11: 2.0, 21: 2.0, 41: 4.0}, seeds=1),
     "standard": Budget(
-        ("layers", "interpretability"), {11: 20.0, 21: 20.0, 41: 40.0}, seeds=3, leaves_out=("41-afno-4",)
+        ("layers", "interpretability"), {11: 20.0, 21: 20.0, 41: 40.0}, seeds=3, leaves_out=("41-afno-4",),
+        batch={"nips-2": 40, "nips-4": 40},
     ),
     "paper": Budget(("layers", "orders", "rank", "interpretability"), None, seeds=5),
 }  # fmt: skip
@@ -163,7 +166,8 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
         return job.name
     archive, plan = data(job.law, job.case.nodes, work), BUDGETS[budget]
     length = PAPER_LENGTH if plan.minutes is None else {"minutes": plan.minutes[job.case.nodes], "clock": "cpu"}
-    recipe = job.case.training(seed=job.seed, **length)
+    batch = {"batch": plan.batch[job.case.recipe]} if job.case.recipe in plan.batch else {}
+    recipe = job.case.training(seed=job.seed, **batch, **length)
     run = fit(recipe, archive, out, resume=True)
     model = load_model(out)
     asked = {"context": recipe.context, "load_noise": recipe.load_noise, "inversion": job.case.nodes == SHIFTED_NODES}
