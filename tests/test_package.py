@@ -49,7 +49,10 @@ def test_help_comes_in_under_a_second():
     assert min(times) < 1.0
 
 
-@pytest.mark.parametrize("verb", [v for v in VERBS if v != "generate"] + ["generate darcy", "generate advection"])
+@pytest.mark.parametrize(
+    "verb",
+    [v for v in VERBS if v != "generate"] + [f"generate {name}" for name in ("darcy", "darcy-mixed", "advection")],
+)
 def test_every_verb_explains_itself(verb, capsys):
     with pytest.raises(SystemExit) as stopped:
         main([*verb.split(), "--help"])

@@ -21,6 +21,7 @@ _PUBLIC = {
     "Kernel": "nipde.kernels.base",
     "LowRankKernel": "nipde.kernels.low_rank",
     "MinimumNorm": "nipde.estimators.minimum_norm",
+    "MixedDarcyRecipe": "nipde.data.problems",
     "ModelRecipe": "nipde.training.recipe",
     "NAO": "nipde.estimators.nao",
     "NIPS": "nipde.estimators.nips",

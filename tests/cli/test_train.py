@@ -57,6 +57,20 @@ def test_a_run_leaves_recipe_weights_state_and_log(trained, made):
     assert (card["nipde"], card["recipe"], card["data"]) == (nipde.__version__, kept["recipe"], kept["data"])
 
 
+def test_several_archives_and_lists_reach_the_run(made, tmp_path):
+    words = ["generate", "darcy", "--grid", "9", "--systems", "12", "--pairs", "12", "--split", "[0.5,0.25,0.25]"]
+    assert main([*words, "--workers", "1", "--seed", "3", "--out", str(tmp_path / "more")]) == 0
+    words = ["--data", str(made), "--data", str(tmp_path / "more"), "--out", str(tmp_path / "run"), *SMALL]
+    more = ["--noise", "[0,0.05]", "--symmetries", "true"]
+    assert main(["train", "nips-2", *words, *more]) == 0
+    kept = json.loads((tmp_path / "run" / "recipe.json").read_text())
+    assert kept["data"] == "+".join(nipde.open(path).digest for path in (made, tmp_path / "more"))
+    assert (kept["recipe"]["noise"], kept["recipe"]["symmetries"], kept["recipe"]["context"]) == ([0.0, 0.05], True, 8)
+    # The recipe alone brings all of it back, and --resume finds the same run.
+    assert main(["train", str(tmp_path / "run" / "recipe.json"), *words[:6], *words[-3:], "--resume"]) == 0
+    assert main(["train", "nips-2", "--data", str(made), *words[4:], *more, "--resume"]) == 2
+
+
 def test_the_last_line_says_what_came_out(made, tmp_path, capsys):
     assert main(["train", "afno-2", "--data", str(made), "--out", str(tmp_path / "run"), *SMALL]) == 0
     printed, complained = capsys.readouterr()
@@ -106,6 +120,10 @@ def test_help_lists_every_option_of_a_recipe(capsys):
         (["nips-2", "--context", "8", "--batch", "5", "--devices", "2", "--steps", "2"], "share evenly, got 5"),
         (["nips-2", "--context", "8", "--queries", "5", "--steps", "2"], "beside 5 queries, got 8: take fewer pairs"),
         (["nips-2", "--batch", "0", "--steps", "2"], "expected batch above 0, got 0"),
+        (["nips-2", "--context", "[8,5]", "--steps", "2"], "expected one number of pairs for nips, got [8, 5]: give"),
+        (["nips-2", "--context", "[]", "--steps", "2"], "expected at least one context, got none"),
+        (["nips-2", "--context", "8", "--prior-weight", "1", "--steps", "2"], "nips, which has no prior, got 1.0"),
+        (["conditioned-gated", "--context", "[5,8]", "--queries", "5", "--steps", "2"], "beside 5 queries, got 8"),
         (["nips-2", "--context", "8", "--seed", "-1", "--steps", "2"], "seed"),
     ],
 )

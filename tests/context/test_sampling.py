@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from nipde.context.sampling import Draw, Sampler, places_of
+from nipde.context.sampling import Draw, Sampler, places_of, shared_choice
 from nipde.errors import PairsError
 
 SAMPLER = Sampler(systems=7, pairs=12, context=5, queries=3, seed=4)
@@ -99,9 +99,56 @@ def test_a_number_of_orders_bounds_the_contexts_of_a_system(orders):
     assert not equal(sampler.draw(0, BATCH), replace(sampler, seed=5).draw(0, BATCH))
 
 
+# What a whole step shares
+
+SEVERAL = replace(SAMPLER, context=(5, 2, 9))
+KINDS = ("context", "noise", "symmetry", "archive")
+
+
+@pytest.mark.parametrize("orders", [None, 3])
+def test_all_samples_of_a_step_have_as_many_pairs_on_every_process(orders):
+    sampler, seen = replace(SEVERAL, orders=orders), []
+    for step in range(300):
+        alone = sampler.draw(step, BATCH)
+        shares = [sampler.draw(step, places_of(len(BATCH), rank=rank, ranks=4)) for rank in range(4)]
+        assert equal(joined(*shares), alone)
+        seen.append(alone.contexts.shape[1])
+        # Everything else is as if there were no choice: the context is the beginning of the same order.
+        single = replace(sampler, context=seen[-1]).draw(step, BATCH)
+        assert equal(alone, single)
+    assert unlikely([seen.count(count) for count in (5, 2, 9)]) > 1e-4
+    assert len(seen) == sum(seen.count(count) for count in (5, 2, 9))
+
+
+def test_one_number_of_pairs_in_a_list_is_that_number():
+    listed = replace(SAMPLER, context=(5,))
+    assert all(equal(listed.draw(step, BATCH), SAMPLER.draw(step, BATCH)) for step in range(10))
+
+
+def test_where_there_are_no_steps_the_first_number_of_pairs_counts():
+    assert equal(SEVERAL.one_each(range(7)), SAMPLER.one_each(range(7)))
+
+
+def test_a_choice_depends_on_what_seed_and_step_only():
+    def choices(what, seed=4, among=5):
+        return [shared_choice(what, among=among, seed=seed, step=step) for step in range(500)]
+
+    drawn = [*(choices(what) for what in KINDS), choices("context", seed=5)]
+    assert drawn[0] == choices("context")
+    for each in drawn:
+        assert unlikely(np.bincount(each, minlength=5)) > 1e-4
+    for place, one in enumerate(drawn):
+        for other in drawn[place + 1 :]:  # equal once in five times: they know nothing of each other
+            assert abs(np.mean(np.equal(one, other)) - 0.2) < 0.08
+    assert set(choices("noise", among=1)) == {0}
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"context": (5, 10, 2)}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got 10: take fewer"),
+        ({"context": (5, 0)}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got 0: take fewer pairs"),
+        ({"context": ()}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got none: take fewer pairs"),
         ({"context": 10}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got 10: take fewer pairs"),
         ({"context": 0}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got 0: take fewer pairs"),
         ({"queries": -1}, r"expected .*queries.*, got -1"),

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from nipde.data.problems import AdvectionRecipe, DarcyRecipe, recipe_from_dict
+from nipde.data.problems import AdvectionRecipe, DarcyRecipe, MixedDarcyRecipe, recipe_from_dict
 from nipde.errors import ArchiveError
 from nipde.physics.darcy import Darcy
 
-RECIPES = [DarcyRecipe(nodes=11, pairs=5), AdvectionRecipe(nodes=21, pairs=5)]
+RECIPES = [DarcyRecipe(nodes=11, pairs=5), MixedDarcyRecipe(nodes=11, pairs=5), AdvectionRecipe(nodes=21, pairs=5)]
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.problem)

@@ -13,11 +13,16 @@ from scipy.sparse.linalg import lsqr, svds
 from nipde.boundary import Dirichlet, Neumann, Periodic
 from nipde.errors import KernelError, ShapeError
 from nipde.grid import Axis, Grid
+from nipde.kernels.base import Kernel
+from nipde.kernels.conditioned import ConditionedKernel
 from nipde.kernels.dense import DenseKernel
+from nipde.kernels.elliptic import EllipticKernel
+from nipde.kernels.gated import GatedKernel
 from nipde.kernels.law import LawKernel
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.physics.advection import AdvectionDiffusion
 from nipde.physics.darcy import Darcy
+from nipde.spectral.transform import transform
 
 
 def normal(generator, *shape):
@@ -48,10 +53,34 @@ def law(grid, batch, components, generator, *, stirred=False):
     return LawKernel(grid, laws, torch.ones(batch, dtype=torch.float64))
 
 
+def elliptic(grid, batch, components, generator, *, stirred=False):
+    if components != (1, 1):
+        pytest.skip("balance laws are scalar")
+    log = normal(generator, *batch, *grid.shape)
+    drift = normal(generator, *batch, grid.dimension, *grid.shape) if stirred else None
+    return EllipticKernel(
+        grid, log, torch.ones(batch, dtype=torch.float64), drift, torch.tensor(-0.7, dtype=torch.float64)
+    )
+
+
+def gated(grid, batch, components, generator, *, terms=3):
+    gates = [normal(generator, *batch, terms, count, *grid.shape) for count in components]
+    return GatedKernel(grid, *gates, normal(generator, terms, *transform(grid).shape))
+
+
+def conditioned(grid, batch, components, generator):
+    prior = gated(grid, batch, components, generator)
+    return ConditionedKernel(grid, prior, low_rank(grid, batch, components, generator))
+
+
 #: Every form of a kernel: a new one is one more line here.
 KERNELS = {
     "law": law,
     "stirred_law": partial(law, stirred=True),
+    "elliptic_law": elliptic,
+    "stirred_elliptic_law": partial(elliptic, stirred=True),
+    "gated": gated,
+    "conditioned": conditioned,
     "dense": dense,
     "low_rank": low_rank,
     "rank_one": partial(low_rank, rank=1),
@@ -112,15 +141,33 @@ def slow_action(kernel, loads):
     return torch.tensor(found).unflatten(-1, grid.shape)
 
 
-def tensors_of(kernel):
-    """The numbers a kernel is made of, by name."""
-    members = {field.name: getattr(kernel, field.name) for field in fields(kernel)}
-    return {name: value for name, value in members.items() if isinstance(value, torch.Tensor)}
+def tensors_of(kernel, *, under=""):
+    """The numbers a kernel is made of, by name; those of kernels inside it after a dot."""
+    found = {}
+    for field in fields(kernel):
+        value = getattr(kernel, field.name)
+        if isinstance(value, torch.Tensor):
+            found[under + field.name] = value
+        elif isinstance(value, Kernel):
+            found |= tensors_of(value, under=f"{under}{field.name}.")
+    return found
 
 
 def changed(kernel, change):
     """The same kernel with every tensor changed."""
-    return replace(kernel, **{name: change(value) for name, value in tensors_of(kernel).items()})
+    return with_tensors(kernel, {name: change(value) for name, value in tensors_of(kernel).items()})
+
+
+def with_tensors(kernel, values, *, under=""):
+    """The same kernel of other tensors, by name."""
+    parts = {}
+    for field in fields(kernel):
+        value = getattr(kernel, field.name)
+        if isinstance(value, Kernel):
+            parts[field.name] = with_tensors(value, values, under=f"{under}{field.name}.")
+        elif under + field.name in values:
+            parts[field.name] = values[under + field.name]
+    return replace(kernel, **parts)
 
 
 def assert_close(found, expected, *, within=1e-12):
@@ -257,7 +304,7 @@ def test_gradients_of_the_load_and_of_the_kernel_are_right(kernel):
     free = [value.clone().requires_grad_() for value in (loads, *members.values())]
 
     def response(values, *tensors):
-        return replace(kernel, **dict(zip(members, tensors, strict=True))) @ values
+        return with_tensors(kernel, dict(zip(members, tensors, strict=True))) @ values
 
     assert torch.autograd.gradcheck(response, free, fast_mode=fast)
 

@@ -11,6 +11,7 @@ import torch
 
 from nipde.context.sampling import Sampler
 from nipde.errors import CheckpointError, NipdeError, NonFiniteError, PairsError, TrainingError
+from nipde.evaluation.metrics import relative_errors
 from nipde.training import checkpoint
 from nipde.training.fit import fit
 from nipde.training.group import Group
@@ -18,7 +19,7 @@ from nipde.training.observers import Watcher, read_log
 from nipde.training.run import BEST, LAST, Run
 from nipde.training.source import Source
 from nipde.training.task import task_of, training_source
-from nipde.training.validation import Validated, Validator
+from nipde.training.validation import Validated, Validator, mean_of
 from nipde.training.weights import load_model
 
 KINDS = ("nips", "nao", "afno")
@@ -275,6 +276,41 @@ def test_options_that_draw_come_back_too(own, small, tmp_path, end_of, stop_afte
     assert end_of(tmp_path / "run") == end_of(tmp_path / "calm")
 
 
+#: Everything a step's samples share.
+SHARED = {"context": (8, 3, 5), "noise": (0.05, 0.0, 0.1), "symmetries": True, "queries": 2, "prior_weight": 0.5}
+
+
+@pytest.mark.parametrize("names", [["own"], ["own", "finer", "shared"]])
+def test_what_a_step_shares_comes_back_too(archives, small, tmp_path, end_of, stop_after, stand_in, names):
+    recipe, several = small("conditioned", parts=2, **SHARED), [archives[name] for name in names]
+    fit(recipe, several, tmp_path / "calm", log_every=1)
+    for step in (3, 7):
+        fit(recipe, several, tmp_path / "run", resume=True, watchers=[stop_after(step)])
+    fit(recipe, several, tmp_path / "run", resume=True)
+    assert end_of(tmp_path / "run") == end_of(tmp_path / "calm")
+    assert isinstance(load_model(tmp_path / "run"), stand_in)
+
+
+def test_a_run_of_an_earlier_version_goes_on(own, small, calm, tmp_path, end_of, stop_after):
+    path = tmp_path / "run"
+    fit(small(), own, path, watchers=[stop_after(7)])
+    new = ("prior", "drift", "terms", "symmetries", "prior_weight")
+
+    def older(record: dict) -> dict:
+        recipe = {name: value for name, value in record["recipe"].items() if name not in new}
+        recipe["model"] = {name: value for name, value in recipe["model"].items() if name not in new}
+        return {name: value for name, value in record.items() if name != "response_components"} | {"recipe": recipe}
+
+    (path / "recipe.json").write_text(json.dumps(older(json.loads((path / "recipe.json").read_text()))))
+    for name in (BEST, LAST):
+        tensors, record = checkpoint.load(path / name)
+        checkpoint.save(path / name, tensors, older(record))
+    load_model(path)
+    fit(small(), own, path, resume=True)
+    after, expected = end_of(path)[LAST], end_of(calm["nips"][0])[LAST]
+    assert after == expected
+
+
 @pytest.mark.parametrize(("step", "save_seconds"), [(4, 0.0), (5, 60.0), (12, 0.0)])
 def test_a_killed_run_goes_on_from_what_was_saved(own, small, calm, tmp_path, end_of, step, save_seconds):
     path = tmp_path / "run"
@@ -359,6 +395,56 @@ def test_what_torchrun_started_again_goes_on(own, small, calm, tmp_path, end_of,
     assert end_of(tmp_path / "run") == end_of(calm["nips"][0])
 
 
+# Several archives and a prior
+
+
+def test_one_archive_in_a_list_is_that_archive(own, folder, small, calm, tmp_path, end_of):
+    for number, data in enumerate(([own], (str(folder / "own"),), folder / "own")):
+        fit(small(), data, tmp_path / str(number))
+        assert end_of(tmp_path / str(number)) == end_of(calm["nips"][0])
+
+
+def test_several_archives_are_learned_and_validated_together(archives, small, tmp_path):
+    several = [archives[name] for name in ("own", "other")]
+    run = fit(small(), several, tmp_path / "run", log_every=1)
+    tensors, card = checkpoint.load(tmp_path / "run" / BEST)
+    assert (card["grid"], card["components"], card["response_components"]) == (several[0].grid.to_dict(), 1, 1)
+    kept = json.loads((tmp_path / "run" / "recipe.json").read_text())
+    assert kept["data"] == card["data"] == "+".join(archive.digest for archive in several)
+    run.task.model.load_state_dict({name.removeprefix("model."): value for name, value in tensors.items()})
+    looks = [Validator(run.recipe, archive, Group())(run.task) for archive in several]
+    assert card["validation"] == vars(mean_of(looks))
+    assert run.best == pytest.approx((looks[0].held_out + looks[1].held_out) / 2)
+    losses = [float(row["loss"]) for row in read_log(tmp_path / "run" / "log.csv")]
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+
+
+def test_a_run_goes_on_with_all_of_its_archives_in_their_order(archives, small, tmp_path, stop_after):
+    own, other = archives["own"], archives["other"]
+    fit(small(), [own, other], tmp_path / "run", watchers=[stop_after(2)])
+    one, two = own.digest[:16], other.digest[:16]
+    for data, said in (([other, own], rf"{two}\+{one}"), ([own], one), (other, two), ([own, own], rf"{one}\+{one}")):
+        with pytest.raises(TrainingError, match=rf"on other data, expected {one}\+{two}, got {said}$"):
+            fit(small(), data, tmp_path / "run", resume=True)
+    assert fit(small(), [own, other], tmp_path / "run", resume=True).step == 20
+
+
+def test_the_prior_alone_counts_in_the_loss_and_not_in_validation(own, small, tmp_path, stand_in):
+    recipe, seen = small("conditioned", prior_weight=0.5, queries=2, precision="float64", steps=5), Recording()
+    run = fit(recipe, own, tmp_path / "run", watchers=[seen])
+    task, (source, sampler) = task_of(recipe, own), training_source(recipe, own, Group())
+    batch = source.batch(sampler.draw(0, range(4)))
+    answers, alone = task.model(batch.context).predict_with_prior(batch.loads)
+    errors = [relative_errors(own.grid, found.detach(), batch.responses).mean() for found in (answers, alone)]
+    assert seen.reports[0].loss == pytest.approx(float(errors[0] + 0.5 * errors[1]), rel=1e-12)
+    assert errors[0] != errors[1]
+    validated = Validator(recipe, own, Group())
+    assert validated(run.task) == Validator(replace(recipe, prior_weight=0.0), own, Group())(run.task)
+    assert run.best == pytest.approx(checkpoint.load(tmp_path / "run" / BEST)[1]["validation"]["held_out"])
+    fit(replace(recipe, prior_weight=0.0), own, tmp_path / "without", watchers=[seen])
+    assert seen.reports[5].loss == pytest.approx(float(errors[0]), rel=1e-12)
+
+
 # What is refused
 
 
@@ -429,6 +515,13 @@ def test_a_bad_system_is_named_and_the_state_before_it_is_kept(own, small, tmp_p
         assert record["step"] == first
         assert all(bool(torch.isfinite(value).all()) for value in tensors.values())
         load_model(path)
+
+
+def test_a_bad_system_is_named_with_its_archive_if_there_are_several(archives, small, tmp_path, spoil):
+    spoil(3)
+    several = [archives["own"], archives["other"]]
+    with pytest.raises(NonFiniteError, match=r"step \d+: loss nan.*system\(s\) \[3\] of .*(own|other): "):
+        fit(small(), several, tmp_path / "run")
 
 
 def test_a_bad_system_is_met_later_in_one_of_the_seeds_above():

@@ -94,6 +94,21 @@ def test_two_processes_train_as_one(own, recipe, command, environment, tmp_path)
     assert record["best"] == pytest.approx(runs[2].best, rel=1e-6)
 
 
+def test_two_processes_agree_on_what_a_step_shares(archives, recipe, command, environment, folder, tmp_path):
+    more = ("--noise=[0.05,0,0.1]", "--symmetries=true", f"--data={folder / 'other'}", "--queries=2", "--steps=20")
+    done = subprocess.run(
+        command(tmp_path / "two", *more, "--devices=2", "--restarts=0", "--log-every=1"),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    asked = recipe(noise=(0.05, 0.0, 0.1), symmetries=True, queries=2, steps=20, parts=2)
+    fit(asked, [archives["own"], archives["other"]], tmp_path / "parts", log_every=1)
+    rows = [read_log(tmp_path / name / "log.csv") for name in ("two", "parts")]
+    assert [row["loss"] for row in rows[0]] == [row["loss"] for row in rows[1]]
+    for name in (LAST, BEST):
+        assert tensors_of(tmp_path / "two" / name) == tensors_of(tmp_path / "parts" / name)
+
+
 def test_two_processes_refuse_a_folder_with_a_run_before_they_start(own, recipe, command, tmp_path, capsys):
     fit(recipe(steps=1), own, tmp_path / "run")
     before = (tmp_path / "run" / LAST).read_bytes()

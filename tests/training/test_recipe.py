@@ -13,6 +13,7 @@ from nipde.training.recipe import ModelRecipe, TrainingRecipe
 
 RECIPE = TrainingRecipe(steps=1000)
 KINDS = ("nips", "nips-mlp", "nao", "nao-f", "nao-wp", "afno")
+ANY = TrainingRecipe(ModelRecipe("conditioned"), steps=1000)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -23,12 +24,41 @@ def test_every_case_survives_json(name):
 
 def test_every_option_survives_json_and_is_not_its_default():
     changed = replace(
-        RECIPE, model=ModelRecipe("afno", 3, 7, 5), context=9, queries=2, orders=3, noise=0.1, load_noise=0.2,
-        batch=6, parts=2, steps=None, minutes=1.5, clock="cpu", learning_rate=0.3, warmup=7, second_moment=0.9,
-        weight_decay=1e-3, clip=0.5, precision="float64", seed=8, validate_every=11, validation_systems=3,
+        RECIPE, model=ModelRecipe("conditioned", 3, 7, 5, "gated", True, 4), context=9, queries=2, orders=3,
+        noise=0.1, load_noise=0.2, symmetries=True, prior_weight=0.5, batch=6, parts=2, steps=None, minutes=1.5,
+        clock="cpu", learning_rate=0.3, warmup=7, second_moment=0.9, weight_decay=1e-3, clip=0.5, precision="float64",
+        seed=8, validate_every=11, validation_systems=3,
     )  # fmt: skip
     assert TrainingRecipe.from_dict(json.loads(json.dumps(changed.to_dict()))) == changed
-    assert all(getattr(changed, option.name) != getattr(RECIPE, option.name) for option in fields(RECIPE))
+    for one, other in ((changed, RECIPE), (changed.model, RECIPE.model)):
+        assert all(getattr(one, option.name) != getattr(other, option.name) for option in fields(one))
+
+
+def test_lists_survive_json():
+    listed = replace(ANY, context=(9, 3), noise=(0.0, 0.1))
+    record = json.loads(json.dumps(listed.to_dict()))
+    assert record == listed.to_dict()
+    assert (record["context"], record["noise"]) == ([9, 3], [0.0, 0.1])
+    assert TrainingRecipe.from_dict(record) == replace(ANY, context=[9, 3], noise=[0.0, 0.1]) == listed
+    assert hash(TrainingRecipe.from_dict(record)) == hash(listed)
+    assert (listed.contexts, listed.noises) == ((9, 3), (0.0, 0.1))
+    assert (ANY.contexts, ANY.noises) == ((50,), (0.0,))
+
+
+#: As written before there were lists, symmetries and priors.
+OLD = {
+    "model": {"kind": "nao", "layers": 2, "channels": 40, "modes": None}, "context": 50, "queries": 0, "orders": None,
+    "noise": 0.0, "load_noise": 0.0, "batch": 10, "parts": 1, "steps": None, "minutes": 20.0, "clock": "wall",
+    "learning_rate": 0.03, "warmup": 100, "second_moment": 0.99, "weight_decay": 0.0, "clip": 1.0,
+    "precision": "float32", "seed": 0, "validate_every": 500, "validation_systems": 50,
+}  # fmt: skip
+
+
+def test_a_recipe_of_an_earlier_version_means_what_it_meant():
+    assert TrainingRecipe.from_dict(OLD) == CASES["nao-2"]
+    now = CASES["nao-2"].to_dict()
+    assert {name: now[name] for name in OLD if name != "model"} == {name: OLD[name] for name in OLD if name != "model"}
+    assert OLD["model"].items() <= now["model"].items()
 
 
 @pytest.mark.parametrize("change", [{"colour": 1}, {"model": {"kind": "nips", "colour": 1}}])
@@ -62,10 +92,34 @@ def test_minutes_are_above_nothing(value):
         TrainingRecipe(minutes=value)
 
 
-@pytest.mark.parametrize("name", ["queries", "noise", "load_noise", "seed"])
+@pytest.mark.parametrize("name", ["queries", "noise", "load_noise", "prior_weight", "seed"])
 def test_amounts_are_not_below_nothing(name):
     with pytest.raises(TrainingError, match=name):
         replace(RECIPE, **{name: -1})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"context": (5, 0)}, "expected context above 0, got 0"),
+        ({"context": ()}, "expected at least one context, got none: give a number or a list"),
+        ({"noise": (0.1, -0.1)}, r"expected noise of 0 or more, got -0\.1"),
+        ({"noise": []}, "expected at least one noise, got none"),
+    ],
+)
+def test_lists_are_looked_at_one_by_one(options, said):
+    with pytest.raises(TrainingError, match=said):
+        replace(ANY, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_paper_models_have_one_number_of_pairs_and_no_prior(kind):
+    model = ModelRecipe(kind)
+    with pytest.raises(TrainingError, match=rf"one number of pairs for {kind}, got \[50, 5\]: give one --context"):
+        TrainingRecipe(model, steps=1, context=(50, 5))
+    with pytest.raises(TrainingError, match=rf"prior_weight 0 for {kind}, which has no prior, got 0\.2: leave it out"):
+        TrainingRecipe(model, steps=1, prior_weight=0.2)
+    assert TrainingRecipe(model, steps=1, context=(50,), noise=(0.0, 0.1), symmetries=True).contexts == (50,)
 
 
 def test_the_learning_rate_rises_then_falls_to_nothing():
@@ -124,6 +178,13 @@ def test_modes_and_components_reach_the_network():
     assert count(ModelRecipe("nips")) < count(ModelRecipe("nips"), components=2)
 
 
+def test_sizes_reach_the_conditioned_network(stand_in):
+    grid, recipe = Grid.uniform(5, dimension=3), ModelRecipe("conditioned", channels=7, prior="gated", terms=4)
+    assert build(recipe, grid, pairs=4).options == (3, (1, 1), "gated", False, 7, 4)
+    assert build(replace(recipe, drift=True), grid, pairs=4, components=2).options[1:4] == ((2, 2), "gated", True)
+    assert build(recipe, grid, pairs=4, components=2, response_components=3).options[1] == (3, 2)
+
+
 def test_an_unknown_network_is_refused():
-    with pytest.raises(TrainingError, match="expected a model nips, nips-mlp, nao, nao-f, nao-wp or afno, got gnot"):
+    with pytest.raises(TrainingError, match=r"expected a model nips, .*, afno or conditioned, got gnot"):
         build(ModelRecipe("gnot"), Grid.uniform(5), pairs=3)

@@ -1,5 +1,6 @@
 """Batches hold what the archive holds, whether systems stay in memory or are read on the way."""
 
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -7,9 +8,10 @@ import pytest
 import torch
 
 from nipde.context.sampling import Draw, Sampler
+from nipde.context.symmetry import symmetries, turned
 from nipde.errors import TrainingError
 from nipde.training.group import Group
-from nipde.training.source import Source
+from nipde.training.source import Source, stream
 from nipde.training.task import training_source
 
 SAMPLER = Sampler(systems=8, pairs=14, context=5, queries=3, seed=2)
@@ -17,6 +19,11 @@ SAMPLER = Sampler(systems=8, pairs=14, context=5, queries=3, seed=2)
 
 def draws(sampler=SAMPLER, count=6):
     return [sampler.draw(step, range(4)) for step in range(count)]
+
+
+def streamed(source, wanted, **noise):
+    """A batch per draw, made ahead where systems are read on the way."""
+    return stream((partial(source.batch, draw, **noise) for draw in wanted), ahead=source.held is None)
 
 
 def fields_of(batch):
@@ -52,7 +59,7 @@ def test_reading_on_the_way_changes_no_bit(own, noise):
     held, read = (Source(own, "train", held_bytes=size) for size in (2**30, 0))
     assert held.held is not None
     assert read.held is None
-    streams = [list(source.stream(iter(draws()), **noise)) for source in (held, read)]
+    streams = [list(streamed(source, iter(draws()), **noise)) for source in (held, read)]
     assert len(streams[0]) == len(streams[1]) == 6
     for one, other in zip(*streams, strict=True):
         assert np.array_equal(one.systems, other.systems)
@@ -68,25 +75,25 @@ def test_a_stream_reads_one_batch_ahead_and_may_be_left(own):
             asked.append(draw)
             yield draw
 
-    stream = source.stream(counted())
-    assert len(list(islice(stream, 3))) == 3
+    batches = streamed(source, counted())
+    assert len(list(islice(batches, 3))) == 3
     assert len(asked) == 4
-    stream.close()
+    batches.close()
     assert len(asked) == 4
-    assert list(source.stream(iter([]))) == []
+    assert list(streamed(source, iter([]))) == []
 
 
 def test_errors_of_reading_ahead_reach_the_reader(own, monkeypatch):
     source = Source(own, "train", held_bytes=0)
-    stream = source.stream(iter(draws()))
-    next(stream)
+    batches = streamed(source, iter(draws()))
+    next(batches)
 
     def fail(*words, **more):
         raise OSError("the disk is gone")
 
     monkeypatch.setattr(type(own), "read", fail)
     with pytest.raises(OSError, match="the disk is gone"):
-        list(stream)
+        list(batches)
 
 
 def test_without_queries_the_context_is_asked_for_and_stays_clean(own):
@@ -101,6 +108,33 @@ def test_without_queries_the_context_is_asked_for_and_stays_clean(own):
         assert errors == pytest.approx([0.1] * 4, rel=0.1)
     again = source.batch(Draw(draw.systems[2:3], draw.contexts[2:3], draw.queries[2:3], draw.seeds[2:3]), noise=0.1)
     assert torch.equal(again.context.responses[0], batch.context.responses[2])
+
+
+@pytest.mark.parametrize("noise", [{}, {"noise": 0.1}, {"load_noise": 0.1}])
+def test_contexts_know_how_noisy_their_responses_are(own, noise):
+    source = Source(own, "train")
+    for draw in draws():
+        batch, clean = source.batch(draw, **noise), source.batch(draw)
+        level = noise.get("noise", 0.0) * clean.context.responses.square().flatten(1).mean(1).sqrt()
+        assert torch.equal(torch.as_tensor(batch.context.noise).expand(4), level)
+        assert clean.context.noise == 0.0
+
+
+def test_a_batch_is_turned_as_a_whole(own):
+    batch = Source(own, "train").batch(draws()[0], noise=0.1)
+    for turn in symmetries(own.grid):
+        seen = batch.turned(turn)
+        for found, field in zip(fields_of(seen), fields_of(batch), strict=True):
+            assert torch.equal(found, turned(field, turn, own.grid))
+        assert torch.equal(seen.context.noise, batch.context.noise)
+        assert seen.systems.tolist() == batch.systems.tolist()
+
+
+def test_sources_share_the_memory(own):
+    size = sum(field.numel() * 4 for field in Source(own, "train").held)
+    assert Source(own, "train", held_bytes=size).held is not None
+    assert Source(own, "train", held_bytes=2 * size, sharing=2).held is not None
+    assert Source(own, "train", held_bytes=2 * size - 1, sharing=2).held is None
 
 
 def test_training_knows_training_systems_and_training_loads_only(shared, small):

@@ -12,7 +12,7 @@ from nipde.training import validation
 from nipde.training.group import Group
 from nipde.training.source import Source
 from nipde.training.task import Task, task_of
-from nipde.training.validation import Validator
+from nipde.training.validation import Validated, Validator, mean_of
 
 
 class Heard(torch.nn.Module):
@@ -103,6 +103,20 @@ def test_it_looks_at_the_same_every_time_and_leaves_no_trace(own, small):
     assert validator(task) != Validator(small(), own, Group())(task)  # the noise is there
 
 
+def test_of_lists_it_takes_the_first_and_nothing_is_turned(own, small):
+    heard = [Heard(), Heard()]
+    Validator(small("conditioned", context=(8, 3), noise=(0.1, 0.0), symmetries=True), own, Group())(heard[0])
+    Validator(small(noise=0.1), own, Group())(heard[1])
+    for one, other in zip(*(each.batches for each in heard), strict=True):
+        assert torch.equal(one.context.responses, other.context.responses)
+        assert torch.equal(one.loads, other.loads)
+
+
+def test_archives_have_equal_weight():
+    assert mean_of([Validated(0.1, 0.3)]) == Validated(0.1, 0.3)
+    assert mean_of([Validated(0.2, 0.3), Validated(0.4, 0.7)]) == Validated(pytest.approx(0.3), pytest.approx(0.5))
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 6])
 def test_processes_share_the_systems_and_find_the_same(shared, small, ranks, monkeypatch):
     recipe = small(precision="float64", noise=0.05)
@@ -128,7 +142,7 @@ def test_an_error_that_is_no_number_is_not_passed_over(own, small, spoil):
     spoil(10)
     assert 10 in own.indices("validation")
     validator = Validator(small(), own, Group())
-    with pytest.raises(NonFiniteError, match=r"\b10\b"):
+    with pytest.raises(NonFiniteError, match=r"validation on .*own, expected finite errors, .*system\(s\) \[10\]"):
         validator(task_of(small(), own))
 
 

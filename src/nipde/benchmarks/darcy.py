@@ -170,7 +170,11 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
     recipe = job.case.training(seed=job.seed, **batch, **length)
     run = fit(recipe, archive, out, resume=True)
     model = load_model(out)
-    asked = {"context": recipe.context, "load_noise": recipe.load_noise, "inversion": job.case.nodes == SHIFTED_NODES}
+    asked = {
+        "context": recipe.contexts[0],
+        "load_noise": recipe.load_noise,
+        "inversion": job.case.nodes == SHIFTED_NODES,
+    }
     judged = {loads: _judged(model, archive, loads=loads, **asked) for loads in ("train", "test")}
     shifted = {
         shift: _judged(model, data(job.law, job.case.nodes, work, shift=shift), loads="test", **asked)
@@ -183,7 +187,7 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
         "steps": run.step, "samples": run.step * recipe.batch, "seconds": run.seconds, "best_step": run.best_step,
         "validation": run.best, "rank": job.case.options.get("channels", recipe.model.channels),
         "paper_protocol": judged["train"], "unseen_loads": judged["test"], "shifted": shifted,
-        "rank_floor": _rank_floor(archive, recipe.context, recipe.model.channels),
+        "rank_floor": _rank_floor(archive, recipe.contexts[0], recipe.model.channels),
         "recipe": asdict(recipe),
     })  # fmt: skip
     return job.name

@@ -8,10 +8,12 @@ from jsonargparse import ArgumentParser
 from nipde.cli.terminal import add_storage_options, parser, progress, say
 from nipde.data.generate import generate
 from nipde.data.plan import Plan
-from nipde.data.problems import AdvectionRecipe, DarcyRecipe
+from nipde.data.problems import AdvectionRecipe, DarcyRecipe, MixedDarcyRecipe
 from nipde.data.recipe import Recipe
 
-PROBLEMS: dict[str, type[Recipe]] = {recipe.problem: recipe for recipe in (DarcyRecipe, AdvectionRecipe)}
+PROBLEMS: dict[str, type[Recipe]] = {
+    recipe.problem: recipe for recipe in (DarcyRecipe, MixedDarcyRecipe, AdvectionRecipe)
+}
 
 
 def run(words: list[str]) -> int:

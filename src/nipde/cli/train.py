@@ -36,11 +36,11 @@ def run(words: list[str]) -> int:
         return launch("nipde.cli", ["train", *words], processes=chosen.devices, restarts=chosen.restarts)
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
-    archive = open_archive(chosen.data, options=chosen.storage_options)
+    archives = [open_archive(address, options=chosen.storage_options) for address in chosen.data]
     watched = [_Bar(recipe)] if Console(stderr=True).is_terminal else []
     try:
         ended = fit(
-            recipe, archive, chosen.out, resume=chosen.resume, save_seconds=chosen.save_seconds,
+            recipe, archives, chosen.out, resume=chosen.resume, save_seconds=chosen.save_seconds,
             log_every=chosen.log_every, tensorboard=not chosen.no_tensorboard, watchers=watched,
         )  # fmt: skip
     finally:
@@ -66,7 +66,10 @@ def _parser() -> ArgumentParser:
         f"Cases: {', '.join(CASES)}; or a recipe.json of an earlier run.",
     )
     options.add_argument("case", type=str, help="a case, or the file of a recipe")
-    options.add_argument("--data", type=str, required=True, help="folder of the archive, or an address")
+    options.add_argument(
+        "--data", type=str, action="append", required=True,
+        help="folder of the archive, or an address; several, each after a --data of its own, are learned together",
+    )  # fmt: skip
     options.add_argument("--out", type=str, required=True, help="folder of the run: recipe, weights, state, logs")
     options.add_argument("--devices", type=int, default=1, help="processes to share a batch, one per device")
     options.add_argument("--restarts", type=int, default=3, help="with --devices: restarts after a process died")

@@ -75,14 +75,14 @@ class Recipe(ABC):
 
     def build(self, seed: int | np.uint64, *, shared_seed: int | np.uint64 | None = None) -> System:
         """The system of a seed. Loads come from `shared_seed` where one is given, else from the system's own."""
-        hidden_stream, _ = np.random.SeedSequence(int(seed)).spawn(2)
+        hidden_stream, _ = streams(seed)
         loads = self.loads_of(seed if shared_seed is None else shared_seed)
-        return self.solve(np.random.default_rng(hidden_stream), loads, np.uint64(seed))
+        return self.solve(hidden_stream, loads, np.uint64(seed))
 
     def loads_of(self, seed: int | np.uint64) -> Float[np.ndarray, "pair component *space"]:
         """The loads of a seed, rounded before solving: the stored load is exactly the one that was solved for."""
-        _, load_stream = np.random.SeedSequence(int(seed)).spawn(2)
-        return self.draw_loads(np.random.default_rng(load_stream)).astype(self.precision)
+        _, load_stream = streams(seed)
+        return self.draw_loads(load_stream).astype(self.precision)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -90,3 +90,9 @@ class Recipe(ABC):
             key: list(value) if isinstance(value, tuple) else value for key, value in dataclasses.asdict(self).items()
         }
         return {"problem": self.problem, **values}
+
+
+def streams(seed: int | np.uint64) -> tuple[np.random.Generator, np.random.Generator]:
+    """The two independent sources of randomness of a seed: of the hidden field, and of the loads."""
+    hidden, loads = np.random.SeedSequence(int(seed)).spawn(2)
+    return np.random.default_rng(hidden), np.random.default_rng(loads)

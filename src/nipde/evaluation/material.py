@@ -6,6 +6,7 @@ from jaxtyping import Float
 from nipde.errors import NipdeError
 from nipde.estimators.kernel_match import permeability_of
 from nipde.kernels.base import Kernel
+from nipde.kernels.conditioned import ConditionedKernel
 from nipde.kernels.dense import DenseKernel
 from nipde.kernels.law import LawKernel
 from nipde.kernels.low_rank import LowRankKernel
@@ -20,6 +21,8 @@ def permeability_in(kernel: Kernel, *, face_mean: FaceMean) -> Float[np.ndarray,
     """Of one system; NaN if there is no law near enough to be found."""
     if isinstance(kernel, LawKernel) and isinstance(kernel.laws[0], Darcy):
         return kernel.laws[0].permeability / float(kernel.factor)
+    if isinstance(kernel, ConditionedKernel) and kernel.coefficient is not None:
+        return kernel.coefficient.double().cpu().numpy()
     try:
         return permeability_of(kernel, face_mean=face_mean)[0].double().cpu().numpy()
     except HOPELESS:
@@ -31,6 +34,6 @@ def one_by_one(kernel: Kernel) -> list[Kernel]:
     if isinstance(kernel, LawKernel):
         return [LawKernel(kernel.grid, (law,), factor, kernel.transposed)
                 for law, factor in zip(kernel.laws, kernel.factor, strict=True)]  # fmt: skip
-    if isinstance(kernel, LowRankKernel):
-        return [LowRankKernel(kernel.grid, *factors) for factors in zip(kernel.left, kernel.right, strict=True)]
+    if isinstance(kernel, LowRankKernel | ConditionedKernel):
+        return [kernel.system(number) for number in range(kernel.batch[0])]
     return [DenseKernel(kernel.grid, values) for values in kernel.dense()]

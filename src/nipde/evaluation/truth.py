@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from nipde.data.archive import Archive
-from nipde.data.problems import FACE_MEANS, DarcyRecipe
+from nipde.data.problems import FACE_MEANS, DarcyFlow
 from nipde.data.system import System
 from nipde.kernels.dense import DenseKernel
 from nipde.physics.darcy import Darcy
@@ -14,7 +14,7 @@ from nipde.physics.faces import FaceMean
 def face_mean_of(archive: Archive) -> FaceMean | None:
     """How the archive's Darcy systems join two nodes; None for other problems."""
     recipe = archive.plan.recipe
-    return FACE_MEANS[recipe.face_mean] if isinstance(recipe, DarcyRecipe) else None
+    return FACE_MEANS[recipe.face_mean] if isinstance(recipe, DarcyFlow) else None
 
 
 def true_laws(archive: Archive, read: System) -> list[Darcy]:

@@ -10,9 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nipde.errors import KernelError
-from nipde.kernels.base import Kernel
-from nipde.kernels.dense import DenseKernel
-from nipde.kernels.low_rank import LowRankKernel
+from nipde.kernels.acting import ActingKernel
 from nipde.physics.balance import BLOCK_BYTES, BalanceLaw
 from nipde.physics.faces import faces_of
 
@@ -20,7 +18,7 @@ Law = TypeVar("Law", bound=BalanceLaw)
 
 
 @dataclass(frozen=True, eq=False)
-class LawKernel(Kernel, Generic[Law]):
+class LawKernel(ActingKernel, Generic[Law]):
     """factor·G of every law; `laws` are the systems of the batch in row-major order, one law if there is no batch.
 
     `factor` gives the batch axes, the precision and the place of the kernel; solves are in double precision.
@@ -76,14 +74,6 @@ class LawKernel(Kernel, Generic[Law]):
         batch = torch.broadcast_shapes(self.batch, loads.shape[:-space])
         moments = self._weighted(loads).expand(*batch, *loads.shape[-space:])
         return _solve(moments, self._laws_of(batch), self.transposed) * self._per_system(space)
-
-    def compose(self, inner: Kernel) -> Kernel:
-        """Solves for the inner kernel's columns: thin if it is thin, else dense."""
-        if isinstance(inner, LowRankKernel):
-            left, space = self.predict(inner.left), self.grid.dimension + 1
-            return LowRankKernel(self.grid, left, inner.right.expand(*left.shape[:-space], *inner.right.shape[-space:]))
-        columns = inner.dense().mT.unflatten(-1, (1, *self.grid.shape))
-        return DenseKernel(self.grid, self.predict(columns).flatten(-self.grid.dimension - 1).mT)
 
     def diagonal(self) -> Float[Tensor, "*batch_component_space"]:
         """G(x, x), a block of columns at a time."""

@@ -79,6 +79,17 @@ class LowRankKernel(Kernel):
         """The outer product of the factors."""
         return self._flat(self.left).mT @ self._flat(self.right)
 
+    def system(self, number: int) -> Self:
+        """One of a batch with one axis."""
+        return type(self)(self.grid, self.left[number], self.right[number])
+
+    def with_batch(self, batch: tuple[int, ...]) -> Self:
+        """The same systems, their axes folded otherwise."""
+        place = -self.grid.dimension - 2
+        return type(self)(
+            self.grid, *(field.reshape(*batch, *field.shape[place:]) for field in (self.left, self.right))
+        )
+
     def to_dense(self) -> DenseKernel:
         """The same kernel by all its values."""
         return DenseKernel(self.grid, self.dense())

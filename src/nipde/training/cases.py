@@ -1,8 +1,10 @@
-"""Recipes by name: the paper's models at the paper's sizes, with a training schedule for processors.
+"""Recipes by name: the paper's models at the paper's sizes, with a training schedule for processors; and our own model.
 
 The authors' scripts train for 450,000 steps of 100 samples on a graphics card; how these schedules were chosen instead,
 and on what, stands in docs/training.md.
 """
+
+from typing import Literal
 
 from nipde.training.recipe import Kind, ModelRecipe, TrainingRecipe
 
@@ -13,6 +15,14 @@ def _darcy(kind: Kind, layers: int, learning_rate: float) -> TrainingRecipe:
 
 def _small_darcy(kind: Kind) -> TrainingRecipe:
     return TrainingRecipe(ModelRecipe(kind, layers=3, channels=280), context=150, minutes=20.0, learning_rate=1e-2)
+
+
+def _conditioned(prior: Literal["elliptic", "gated"], *, drift: bool = False) -> TrainingRecipe:
+    return TrainingRecipe(
+        ModelRecipe("conditioned", channels=32, prior=prior, drift=drift), context=(50, 5, 10, 20, 35, 75), queries=20,
+        noise=(0.0, 0.0, 0.0, 0.01, 0.03, 0.05), symmetries=True, prior_weight=0.2, batch=10, minutes=20.0,
+        learning_rate=3e-3, second_moment=0.99, validate_every=200,
+    )  # fmt: skip
 
 
 #: Name on the command line -> recipe; grid and components come with the data.
@@ -27,4 +37,7 @@ CASES: dict[str, TrainingRecipe] = {
     "afno-4": _darcy("afno", 4, 1e-2),
     "nips-3-wide": _small_darcy("nips"),
     "nao-3-wide": _small_darcy("nao"),
+    "conditioned-elliptic": _conditioned("elliptic"),
+    "conditioned-gated": _conditioned("gated"),
+    "conditioned-drift": _conditioned("elliptic", drift=True),
 }

@@ -1,4 +1,4 @@
-"""One call: a recipe, an archive and a folder in; the best weights by validation out, and a log of how they came."""
+"""One call: a recipe, archives and a folder in; the best weights by validation out, and a log of how they came."""
 
 import os
 from collections.abc import Sequence
@@ -6,8 +6,7 @@ from pathlib import Path
 
 from nipde.context.sampling import places_of
 from nipde.data.allocator import keep_freed_memory
-from nipde.data.archive import Archive
-from nipde.data.archive import open as open_archive
+from nipde.training.archives import One, gathered
 from nipde.training.group import joined
 from nipde.training.loop import Observer, train
 from nipde.training.observers import Log, Saver, Selector, listening
@@ -20,7 +19,7 @@ KEEP_BYTES = 2**31 - 1
 
 def fit(
     recipe: TrainingRecipe,
-    data: Archive | str | os.PathLike[str],
+    data: One | Sequence[One],
     out: str | os.PathLike[str],
     *,
     resume: bool = False,
@@ -29,14 +28,17 @@ def fit(
     tensorboard: bool = False,
     watchers: Sequence[Observer] = (),
 ) -> Run:
-    """Train, or go on training with `resume`; `run.stopped_by` says whether a signal ended it before its time."""
+    """Train, or go on training with `resume`; `run.stopped_by` says whether a signal ended it before its time.
+
+    Of several archives every step draws one.
+    """
     keep_freed_memory(KEEP_BYTES)
-    archive = data if isinstance(data, Archive) else open_archive(data)
+    archives = gathered(data)
     folder = Path(out)
     with joined() as group:
         # After torchrun has started all processes again, they go on from what was saved.
         resume = resume or restarted(folder)
-        run = opened(folder, recipe, archive, group, resume=resume)
+        run = opened(folder, recipe, archives, group, resume=resume)
         selector = Selector(folder, run)
         places_of(recipe.batch, rank=0, ranks=group.ranks * recipe.parts)
         observers: list[Observer] = [selector]

@@ -4,17 +4,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import count
 from typing import Protocol
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from nipde.context.sampling import Draw, Sampler, places_of
 from nipde.errors import NonFiniteError
+from nipde.training.feed import Feed
 from nipde.training.run import SIGNALS, Run
 from nipde.training.source import Batch
-from nipde.training.task import training_source
 
 
 @dataclass(frozen=True)
@@ -42,21 +40,21 @@ class Observer(Protocol):
 
 def train(run: Run, observers: Sequence[Observer]) -> None:
     """Take steps until the recipe is fulfilled or a signal asks for an end."""
-    source, sampler = training_source(run.recipe, run.archive, run.group)
-    batches = source.stream(_draws(run, sampler), noise=run.recipe.noise, load_noise=run.recipe.load_noise)
+    feed = Feed.of(run.recipe, run.archives, run.group)
+    batches = feed.batches(run.step)
     shared = DistributedDataParallel(run.task) if run.group.ranks > 1 else run.task
     for observer in observers:
         observer.started(run)
     clock = _Clock(run)
     while run.progress < 1 and not run.stopped_by:
-        report = _step(run, shared, batches, clock)
+        report = _step(run, shared, feed, batches, clock)
         for observer in observers:
             observer.stepped(run, report)
     for observer in observers:
         observer.ended(run)
 
 
-def _step(run: Run, shared: torch.nn.Module, batches: Iterator[Batch], clock: "_Clock") -> Report:
+def _step(run: Run, shared: torch.nn.Module, feed: Feed, batches: Iterator[Batch], clock: "_Clock") -> Report:
     recipe, group = run.recipe, run.group
     rate = recipe.rate(run.step, run.progress)
     run.optimiser.param_groups[0]["lr"] = rate
@@ -67,7 +65,7 @@ def _step(run: Run, shared: torch.nn.Module, batches: Iterator[Batch], clock: "_
         last = part == recipe.parts - 1
         # Processes exchange gradients once, with the last part.
         with nullcontext() if last or group.ranks == 1 else shared.no_sync():  # type: ignore[operator]
-            errors = shared(batch)
+            errors = shared(batch, prior_weight=recipe.prior_weight)
             (errors.mean() / recipe.parts).backward()
         means = errors.detach().mean(1)
         loss += float(means.mean()) / recipe.parts
@@ -81,9 +79,11 @@ def _step(run: Run, shared: torch.nn.Module, batches: Iterator[Batch], clock: "_
         *(float(run.told == signal) for signal in SIGNALS),
     )
     if wrong:
+        which = f"system(s) {sorted(set(bad))}" if bad else "no single system"
+        of = f" of {feed.archive(run.step).storage.address}" if len(run.archives) > 1 else ""
         raise NonFiniteError(
             f"step {run.step}: loss {loss:g}, gradient norm {norm:g}", expected="finite numbers",
-            got=f"others from system(s) {sorted(set(bad))}" if bad else "others from no single system",
+            got=f"others from {which}{of}",
             remedy="what was saved before is finite; lower the learning rate, or look at these systems",
         )  # fmt: skip
     run.stopped_by = next((int(signal) for signal, count in zip(SIGNALS, told, strict=True) if count), 0)
@@ -98,15 +98,6 @@ def _clipped(task: torch.nn.Module, longest: float) -> float:
     if norm > longest:
         torch.nn.utils.clip_grads_with_norm_(task.parameters(), longest, norm)
     return float(norm)
-
-
-def _draws(run: Run, sampler: Sampler) -> Iterator[Draw]:
-    """This process's share of every batch from the run's step on, part by part."""
-    recipe, group = run.recipe, run.group
-    for step in count(run.step):
-        for part in range(recipe.parts):
-            place = group.rank * recipe.parts + part
-            yield sampler.draw(step, places_of(recipe.batch, rank=place, ranks=group.ranks * recipe.parts))
 
 
 class _Clock:

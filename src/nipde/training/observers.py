@@ -14,7 +14,7 @@ from nipde.errors import MissingExtraError
 from nipde.training import checkpoint
 from nipde.training.loop import Report
 from nipde.training.run import BEST, LAST, SIGNALS, Run, begin
-from nipde.training.validation import Validated, Validator
+from nipde.training.validation import Validated, Validator, mean_of
 
 COLUMNS = ("step", "seconds", "loss", "rate", "gradient_norm", "held_out", "in_context")
 
@@ -55,7 +55,8 @@ class Selector(Watcher):
     """Validates every so many steps and at the end, and keeps the weights that did best."""
 
     def __init__(self, folder: Path, run: Run) -> None:
-        self.path, self.validator = folder / BEST, Validator(run.recipe, run.archive, run.group)
+        self.path = folder / BEST
+        self.validators = [Validator(run.recipe, archive, run.group) for archive in run.archives]
         self.latest: tuple[int, Validated] | None = None
 
     def started(self, run: Run) -> None:
@@ -66,7 +67,7 @@ class Selector(Watcher):
         """Look, if it is time or the run is over."""
         if report.step % run.recipe.validate_every and run.progress < 1:
             return
-        found = self.validator(run.task)
+        found = mean_of([validator(run.task) for validator in self.validators])
         self.latest = report.step, found
         if found.held_out < run.best:
             run.best, run.best_step = found.held_out, report.step

@@ -9,17 +9,25 @@ from nipde.errors import TrainingError
 
 ABOVE_ZERO = ("steps", "minutes", "context", "batch", "parts", "learning_rate", "clip", "validate_every",
               "validation_systems")  # fmt: skip
-Kind = Literal["nips", "nips-mlp", "nao", "nao-f", "nao-wp", "afno"]
+Kind = Literal["nips", "nips-mlp", "nao", "nao-f", "nao-wp", "afno", "conditioned"]
 
 
 @dataclass(frozen=True)
 class ModelRecipe:
     """Which network, and its sizes beyond what the data decides."""
 
-    kind: Kind = option("nips", "network: nips, nips-mlp, nao, nao-f, nao-wp or afno")
-    layers: int = option(2, "L, number of layers")
+    kind: Kind = option("nips", "network: nips, nips-mlp, nao, nao-f, nao-wp, afno or conditioned")
+    layers: int = option(2, "L, number of layers of the paper's models")
     channels: int = option(40, "d_k, the rank of the kernel (AFNO has none: its rank is the number of pairs)")
     modes: int | None = option(None, "Fourier modes per axis of NIPS; all by default")
+    prior: Literal["elliptic", "gated"] = option("elliptic", "prior of the conditioned model: elliptic or gated")
+    drift: bool = option(False, "let the prior of the conditioned model have a drift, so that it need not be symmetric")
+    terms: int = option(12, "terms of the prior of the conditioned model")
+
+    @property
+    def adapts(self) -> bool:
+        """Whether one network serves any grid and any number of pairs, and has a prior."""
+        return self.kind == "conditioned"
 
 
 @dataclass(frozen=True)
@@ -27,13 +35,19 @@ class TrainingRecipe:
     """One run: a number of `steps`, or `minutes` on a clock, whichever is given."""
 
     model: ModelRecipe = field(default_factory=ModelRecipe)
-    context: int = option(50, "d, pairs in a context")
+    context: int | tuple[int, ...] = option(
+        50, "d, pairs in a context; of a list such as [50,5,20] every step draws one, validation takes the first"
+    )
     queries: int = option(0, "loads outside the context to learn from; 0 learns from the context's own, as the paper")
     orders: int | None = option(
         None, "the paper's n_rand: ordered contexts per system; fresh ones in every step if none"
     )
-    noise: float = option(0.0, "white noise on the context's responses, as a share of their root mean square")
+    noise: float | tuple[float, ...] = option(
+        0.0, "white noise on the context's responses, as a share of their root mean square; a list as for the context"
+    )
     load_noise: float = option(0.0, "the same on the context's loads, where the paper puts it")
+    symmetries: bool = option(False, "turn every step's batch by a random symmetry of the box")
+    prior_weight: float = option(0.0, "weight in the loss of the error of the model's prior alone, if it has one")
     batch: int = option(10, "samples per step, over all processes")
     parts: int = option(1, "parts a process cuts its share of a batch into, to save memory")
     steps: int | None = option(None, "length of the run")
@@ -53,13 +67,30 @@ class TrainingRecipe:
         if (self.steps is None) == (self.minutes is None):
             got = "both" if self.steps is not None else "neither"
             raise TrainingError(expected="steps or minutes", got=got, remedy="say how long to train, one way")
+        for name in ("context", "noise"):
+            if isinstance(getattr(self, name), list):  # as JSON has them
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+            if getattr(self, name) == ():
+                raise TrainingError(expected=f"at least one {name}", got="none", remedy="give a number or a list")
         for name in ABOVE_ZERO:
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise TrainingError(expected=f"{name} above 0", got=value)
-        for name in ("queries", "noise", "load_noise", "seed"):
-            if getattr(self, name) < 0:
-                raise TrainingError(expected=f"{name} of 0 or more", got=getattr(self, name))
+            for value in _each(getattr(self, name)):
+                if value is not None and value <= 0:
+                    raise TrainingError(expected=f"{name} above 0", got=value)
+        for name in ("queries", "noise", "load_noise", "prior_weight", "seed"):
+            for value in _each(getattr(self, name)):
+                if value < 0:
+                    raise TrainingError(expected=f"{name} of 0 or more", got=value)
+        self._check_model()
+
+    @property
+    def contexts(self) -> tuple[int, ...]:
+        """Every number of pairs a context may have; validation takes the first."""
+        return _each(self.context)
+
+    @property
+    def noises(self) -> tuple[float, ...]:
+        """Every level of noise on responses; validation takes the first."""
+        return _each(self.noise)
 
     def progress(self, step: int, seconds: float) -> float:
         """How much of the run is done, 0 to 1."""
@@ -80,11 +111,11 @@ class TrainingRecipe:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
-        """Rebuild from JSON form."""
+        """Rebuild from JSON form; what it does not mention has its default, as when it was written."""
         try:
             return cls(**{**record, "model": ModelRecipe(**record["model"])})
         except (TypeError, KeyError) as error:
@@ -94,3 +125,23 @@ class TrainingRecipe:
                 got=str(error),
                 remedy="use the nipde that wrote it",
             ) from error
+
+    def _check_model(self) -> None:
+        """Paper models have one number of pairs and no prior."""
+        if self.model.adapts:
+            return
+        if len(set(self.contexts)) > 1:
+            raise TrainingError(
+                expected=f"one number of pairs for {self.model.kind}", got=list(self.contexts),
+                remedy="give one --context, or train a conditioned model",
+            )  # fmt: skip
+        if self.prior_weight:
+            raise TrainingError(
+                expected=f"prior_weight 0 for {self.model.kind}, which has no prior", got=self.prior_weight,
+                remedy="leave it out, or train a conditioned model",
+            )  # fmt: skip
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    """Several values as they are, or one of them."""
+    return value if isinstance(value, tuple) else (value,)

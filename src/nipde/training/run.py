@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import nipde
 from nipde.data.archive import Archive
 from nipde.errors import TrainingError
 from nipde.training import checkpoint
+from nipde.training.archives import digest_of, gathered
 from nipde.training.group import Group
 from nipde.training.recipe import TrainingRecipe
 from nipde.training.task import Task, task_of
@@ -29,7 +31,7 @@ class Run:
     """Weights, optimiser and counters after `step` steps; there is no generator whose state would matter."""
 
     recipe: TrainingRecipe
-    archive: Archive
+    archives: tuple[Archive, ...]
     group: Group
     task: Task
     optimiser: torch.optim.Adam
@@ -45,14 +47,20 @@ class Run:
     notes: list[str] = field(default_factory=list)
 
     @classmethod
-    def fresh(cls, recipe: TrainingRecipe, archive: Archive, group: Group) -> "Run":
+    def fresh(cls, recipe: TrainingRecipe, data: Archive | Sequence[Archive], group: Group) -> "Run":
         """Before the first step."""
-        task = task_of(recipe, archive).to(group.device)
+        archives = gathered(data)
+        task = task_of(recipe, archives[0]).to(group.device)
         optimiser = torch.optim.Adam(
             task.parameters(), lr=recipe.learning_rate, betas=(0.9, recipe.second_moment),
             weight_decay=recipe.weight_decay, fused=True,
         )  # fmt: skip
-        return cls(recipe, archive, group, task, optimiser)
+        return cls(recipe, archives, group, task, optimiser)
+
+    @property
+    def archive(self) -> Archive:
+        """The first archive, or the only one."""
+        return self.archives[0]
 
     @property
     def progress(self) -> float:
@@ -108,22 +116,25 @@ class Run:
             "recipe": self.recipe.to_dict(),
             "grid": self.archive.grid.to_dict(),
             "components": len(self.archive.quantities.load.components),
-            "data": self.archive.digest,
+            "response_components": len(self.archive.quantities.response.components),
+            "data": digest_of(self.archives),
             "step": self.step,
             "seconds": self.seconds,
         }
 
 
-def opened(folder: Path, recipe: TrainingRecipe, archive: Archive, group: Group, *, resume: bool) -> Run:
+def opened(
+    folder: Path, recipe: TrainingRecipe, data: Archive | Sequence[Archive], group: Group, *, resume: bool
+) -> Run:
     """A run in its folder: new, or from its last checkpoint."""
     kept = folder / RECIPE
     # All processes look before the first one writes.
     (exists,) = group.sum(float(kept.exists()))
     if exists and not resume:
         raise refusal(folder)
-    run = Run.fresh(recipe, archive, group)
+    run = Run.fresh(recipe, data, group)
     if exists:
-        _check_same(json.loads(kept.read_text()), {"recipe": recipe.to_dict(), "data": archive.digest})
+        _check_same(json.loads(kept.read_text()), recipe, digest_of(run.archives))
     if (folder / LAST).exists() and resume:
         run.restore(*checkpoint.load(folder / LAST))
         if (folder / BEST).exists():  # saved after the state, by a sitting that was killed then
@@ -136,7 +147,7 @@ def begin(folder: Path, run: Run) -> None:
     """Leave the recipe in the folder; from here on it holds a run."""
     if run.group.rank == 0 and not (folder / RECIPE).exists():
         folder.mkdir(parents=True, exist_ok=True)
-        record = {"recipe": run.recipe.to_dict(), "data": run.archive.digest, "torchrun": _torchrun()}
+        record = {"recipe": run.recipe.to_dict(), "data": digest_of(run.archives), "torchrun": _torchrun()}
         checkpoint.write(folder / RECIPE, (json.dumps(record, indent=1) + "\n").encode())
 
 
@@ -157,15 +168,17 @@ def refusal(folder: Path) -> TrainingError:
     return TrainingError(expected="a folder without a run", got=f"one in {folder}", remedy=remedy)
 
 
-def _check_same(kept: dict[str, Any], asked: dict[str, Any]) -> None:
-    if kept["data"] != asked["data"]:
-        raise TrainingError("the run was begun on other data", expected=kept["data"][:16], got=asked["data"][:16])
-    before, now = kept["recipe"], asked["recipe"]
-    changed = [name for name in now if before.get(name) != now[name]]
+def _check_same(kept: dict[str, Any], recipe: TrainingRecipe, digest: str) -> None:
+    if kept["data"] != digest:
+        expected, got = ("+".join(one[:16] for one in each.split("+")) for each in (kept["data"], digest))
+        raise TrainingError("the run was begun on other data", expected=expected, got=got)
+    # A run that was begun before an option was known has its default.
+    before, now = TrainingRecipe.from_dict(kept["recipe"]).to_dict(), recipe.to_dict()
+    changed = [name for name in now if before[name] != now[name]]
     if changed:
         raise TrainingError(
             "the run was begun with another recipe",
-            expected=", ".join(f"{name}={before.get(name)}" for name in changed),
+            expected=", ".join(f"{name}={before[name]}" for name in changed),
             got=", ".join(f"{name}={now[name]}" for name in changed),
             remedy="give the same options as at first, or choose another --out",
         )

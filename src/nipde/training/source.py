@@ -1,8 +1,8 @@
 """From an archive to batches: systems stay in memory where they fit, else the next batch is read while one is used."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -12,10 +12,11 @@ from torch import Tensor
 from nipde.context.noise import with_white_noise_each
 from nipde.context.pairs import Pairs
 from nipde.context.sampling import Draw
+from nipde.context.symmetry import Symmetry, turned
 from nipde.data.archive import Archive
 from nipde.errors import TrainingError
 
-#: A part of an archive up to this size is read once and kept.
+#: Parts of archives up to this size, those of a run together, are read once and kept.
 HELD_BYTES = 4 * 2**30
 
 
@@ -28,6 +29,12 @@ class Batch:
     responses: Float[Tensor, "sample query component *space"]
     #: Index in the archive of every sample's system.
     systems: Int[np.ndarray, " sample"]
+
+    def turned(self, by: Symmetry) -> "Batch":
+        """The same samples in the turned box, contexts and queries alike."""
+        context, grid = self.context, self.context.grid
+        seen = replace(context, loads=turned(context.loads, by, grid), responses=turned(context.responses, by, grid))
+        return Batch(seen, turned(self.loads, by, grid), turned(self.responses, by, grid), self.systems)
 
 
 class Source:
@@ -42,6 +49,7 @@ class Source:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
         held_bytes: int = HELD_BYTES,
+        sharing: int = 1,
         limit: int | None = None,
     ) -> None:
         self.archive, self.dtype, self.device = archive, dtype, device
@@ -55,7 +63,7 @@ class Source:
         quantities = archive.quantities
         values = archive.grid.size * (len(quantities.load.components) + len(quantities.response.components))
         size = len(self.systems) * len(self.pairs) * values * torch.finfo(dtype).bits // 8
-        self.held = self._read(np.arange(len(self.systems))) if size <= held_bytes else None
+        self.held = self._read(np.arange(len(self.systems))) if size * sharing <= held_bytes else None
 
     def batch(self, draw: Draw, *, noise: float = 0.0, load_noise: float = 0.0) -> Batch:
         """The samples of a draw; a draw without queries answers its own context."""
@@ -70,27 +78,28 @@ class Source:
             return field.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, rows.shape).to(self.device)
 
         loads, responses = (take(field, draw.contexts) for field in fields)
-        context = Pairs(self.archive.grid, loads, responses)
+        context = Pairs(self.archive.grid, loads, responses, noise=0.0)
         if noise or load_noise:
             context = with_white_noise_each(context, share=noise, load_share=load_noise, seeds=draw.seeds.tolist())
         if draw.queries.shape[1]:
             loads, responses = (take(field, draw.queries) for field in fields)
         return Batch(context, loads, responses, self.systems[draw.systems])
 
-    def stream(self, draws: Iterable[Draw], **noise: float) -> Iterator[Batch]:
-        """A batch per draw; what is not in memory is read one batch ahead."""
-        if self.held is not None:
-            yield from (self.batch(draw, **noise) for draw in draws)
-            return
-        with ThreadPoolExecutor(1) as reader:
-            coming = None
-            for draw in draws:
-                ready, coming = coming, reader.submit(self.batch, draw, **noise)
-                if ready is not None:
-                    yield ready.result()
-            if coming is not None:
-                yield coming.result()
-
     def _read(self, systems: Int[np.ndarray, " system"]) -> tuple[Tensor, Tensor]:
         found = self.archive.read(self.systems[systems], pairs=self.pairs.tolist())
         return torch.as_tensor(found.loads).to(self.dtype), torch.as_tensor(found.responses).to(self.dtype)
+
+
+def stream(orders: Iterable[Callable[[], Batch]], *, ahead: bool) -> Iterator[Batch]:
+    """The batch of every order; `ahead` makes the next one while one is used."""
+    if not ahead:
+        yield from (order() for order in orders)
+        return
+    with ThreadPoolExecutor(1) as reader:
+        coming = None
+        for order in orders:
+            ready, coming = coming, reader.submit(order)
+            if ready is not None:
+                yield ready.result()
+        if coming is not None:
+            yield coming.result()

@@ -1,5 +1,6 @@
 """Held-out error on validation systems: loads outside the context, and never in training where systems share them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +26,12 @@ class Validated:
     in_context: float
 
 
+def mean_of(found: Sequence[Validated]) -> Validated:
+    """Over several archives, each of equal weight."""
+    held_out, in_context = ([getattr(one, name) for one in found] for name in ("held_out", "in_context"))
+    return Validated(sum(held_out) / len(found), sum(in_context) / len(found))
+
+
 class Validator:
     """Looks at the same contexts and queries every time; processes share the systems."""
 
@@ -37,17 +44,16 @@ class Validator:
             archive, "validation", pairs=np.concatenate([known, unseen]), dtype=precision, device=group.device,
             limit=recipe.validation_systems,
         )  # fmt: skip
-        self.group, self.noise = group, {"noise": recipe.noise, "load_noise": recipe.load_noise}
+        self.group, self.noise = group, {"noise": recipe.noises[0], "load_noise": recipe.load_noise}
+        context = recipe.contexts[0]
         self.systems = len(self.source.systems)
-        spare = 0 if len(unseen) else min(QUERIES, len(known) - recipe.context)
+        spare = 0 if len(unseen) else min(QUERIES, len(known) - context)
         if not len(unseen) and spare < 1:
             raise TrainingError(
-                "nothing is left to validate on", expected=f"more than {recipe.context} pairs per system",
+                "nothing is left to validate on", expected=f"more than {context} pairs per system",
                 got=len(known), remedy="generate more pairs, or take a smaller context",
             )  # fmt: skip
-        sampler = Sampler(
-            systems=self.systems, pairs=len(known), context=recipe.context, queries=spare, seed=recipe.seed
-        )
+        sampler = Sampler(systems=self.systems, pairs=len(known), context=context, queries=spare, seed=recipe.seed)
         self.draw = sampler.one_each(range(self.systems))
         if len(unseen):
             places = len(known) + np.arange(min(QUERIES, len(unseen)))
@@ -66,9 +72,11 @@ class Validator:
         if not np.isfinite([held_out, in_context]).all():
             bad = self.source.systems[~np.isfinite(errors).all(0)].tolist()
             raise NonFiniteError(
-                "validation", expected="finite errors", got=f"others from system(s) {bad}",
+                f"validation on {self.source.archive.storage.address}",
+                expected="finite errors",
+                got=f"others from system(s) {bad}",
                 remedy="look at these systems, or lower the learning rate",
-            )  # fmt: skip
+            )
         return Validated(held_out, in_context)
 
 

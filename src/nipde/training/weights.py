@@ -25,7 +25,8 @@ def load_model(path: str | os.PathLike[str]) -> nn.Module:
     tensors, card = checkpoint.load(place)
     recipe = TrainingRecipe.from_dict(card["recipe"])
     grid = Grid.from_dict(card["grid"])
-    model = build(recipe.model, grid, pairs=recipe.context, components=card["components"])
+    components = {"components": card["components"], "response_components": card.get("response_components")}
+    model = build(recipe.model, grid, pairs=recipe.contexts[0], **components)
     model.to(dtype=getattr(torch, recipe.precision))
     model.load_state_dict(
         {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}

@@ -1,0 +1,106 @@
+"""A prior that is the solution of a balance law whose coefficients the pairs reveal; the network learns what is likely.
+
+First the balance alone, from a constant medium; then a network that has seen many media says what to believe; then the
+balance again, with slopes of solved instead of measured responses. No value of b is ever shown in training.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from nipde.estimators.conditioning.balance_fit import BalanceFit, Belief, Linearised
+from nipde.estimators.conditioning.prior_net import PriorNet
+from nipde.estimators.conditioning.whitening import Whitened
+from nipde.grid import Grid
+from nipde.kernels.elliptic import EllipticKernel
+from nipde.kernels.fluxes import fluxes_of
+
+#: Before the network speaks: log b within about 1/2 of a constant over a tenth of the box, and drift slow.
+CERTAINTY, EVENNESS = 400.0, 0.3
+#: The same for drift, in units of the diffusivity over the size of the box.
+DRIFT_CERTAINTY, DRIFT_EVENNESS = 4.0, 0.01
+
+
+class EllipticPrior(nn.Module):
+    """Whitened pairs to a kernel A⁻¹ in whitened units."""
+
+    def __init__(self, dimension: int, *, channels: int, drift: bool) -> None:
+        super().__init__()
+        self.coefficients = 1 + (dimension if drift else 0)
+        self.first_steps, self.second_steps, self.iterations = 3, 2, 20
+        self.model_error = nn.Parameter(torch.tensor(-6.0))
+        self.mean_power = nn.Parameter(torch.tensor(-1.0))
+        inputs = 3 * self.coefficients + 4
+        self.net = PriorNet(dimension, inputs=inputs, outputs=3 * self.coefficients, channels=channels)
+
+    def forward(self, pairs: Whitened) -> EllipticKernel:
+        """Coefficients by balance, belief, balance."""
+        fit = BalanceFit(pairs, model_error=self.model_error.exp(), mean_power=self.mean_power)
+        shape = (len(pairs.loads), self.coefficients, *pairs.grid.shape)
+        found = pairs.loads.new_zeros(shape)
+        belief = Belief(found, *self._constants(found))
+        with torch.no_grad():
+            for _ in range(self.first_steps):
+                found = fit.step(found, belief, slopes_of=fit.smoothed, iterations=self.iterations, careful=True)
+            solved = self._solved(pairs, found)
+            numbers = self._numbers(fit, found, solved)
+        belief = self._belief(found, belief, self.net(numbers))
+        for number in range(self.second_steps):
+            if number:
+                with torch.no_grad():
+                    solved = self._solved(pairs, found.detach())
+            found = fit.step(found, belief, slopes_of=solved, iterations=self.iterations)
+        return self.kernel(pairs.grid, found)
+
+    def kernel(self, grid: Grid, coefficients: Tensor) -> EllipticKernel:
+        """A⁻¹ of coefficients."""
+        drift = coefficients[:, 1:] if self.coefficients > 1 else None
+        return EllipticKernel(
+            grid, coefficients[:, 0], coefficients.new_ones(len(coefficients)), drift, self.mean_power
+        )
+
+    def _solved(self, pairs: Whitened, coefficients: Tensor) -> Tensor:
+        return self.kernel(pairs.grid, coefficients).predict(pairs.loads)[:, :, 0]
+
+    def _constants(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        drifts = self.coefficients - 1
+        certainty = like.new_tensor([CERTAINTY, *[DRIFT_CERTAINTY] * drifts])
+        evenness = like.new_tensor([EVENNESS, *[DRIFT_EVENNESS] * drifts])
+        axes = (..., *(None,) * (like.ndim - 2))
+        return certainty[axes].expand_as(like), evenness[axes].expand_as(like)
+
+    def _belief(self, found: Tensor, before: Belief, outputs: Tensor) -> Belief:
+        centre, certainty, evenness = outputs.unflatten(1, (3, self.coefficients)).unbind(1)
+        return Belief(found + centre, before.certainty * certainty.exp(), before.evenness * evenness.exp())
+
+    def _numbers(self, fit: BalanceFit, found: Tensor, solved: Tensor) -> Float[Tensor, "system number *space"]:
+        """Per node: the coefficients, the pull of the data on them, how much the data knows, the noise, the wall."""
+        view = Linearised(fit, found, solved)
+        information = view.information()
+        pull = view.pull(view.residual) / (information + 1)
+        size = float(fit.grid.volume) ** (1 / fit.grid.dimension)
+        units = found.new_tensor([1.0, *[size / 20] * (self.coefficients - 1)])[(..., *(None,) * fit.grid.dimension)]
+        noise = fit.pairs.noise.square().mean(1).sqrt()
+        pairs = found.new_full(noise.shape, float(fit.loads.shape[1]))
+        axes = (..., None, *(None,) * fit.grid.dimension)
+        told = [(noise + 1e-5).log() / 4 + 1, pairs.log() / 4 - 1]
+        misfit = (fit.responses - solved).square().mean(tuple(range(1, solved.ndim))).sqrt()
+        told.append((misfit + 1e-5).log() / 4 + 1)
+        constants = [value[axes].expand(-1, 1, *fit.grid.shape) for value in told]
+        wall = _distance_to_wall(fit.grid, found).expand(len(found), 1, *fit.grid.shape)
+        return torch.cat([found * units, pull * units, (information + 1).log() / 8, *constants, wall], 1)
+
+
+def _distance_to_wall(grid: Grid, like: Tensor) -> Float[Tensor, "*space"]:
+    """0 on clamped sides, 1 far away."""
+    free = fluxes_of(grid, like).free
+    size = float(grid.volume) ** (1 / grid.dimension)
+    nearest = like.new_full(grid.shape, 1.0)
+    for place, axis in enumerate(grid.axes):
+        if axis.boundary.clamped:
+            along = like.new_tensor(axis.coordinates)
+            distance = torch.minimum(along, axis.length - along) * (10 / size)
+            nearest = torch.minimum(
+                nearest, distance.reshape([-1 if other == place else 1 for other in range(grid.dimension)])
+            )
+    return nearest + 0 * free

@@ -1,0 +1,54 @@
+"""What the whitened pairs share at a node: sums over pairs of products of local fields, blind to rotations of pairs.
+
+Per pair the load, the response, its slopes and its curvature; their Gram matrix holds the coefficients of any local law
+between them, without anybody writing the law down.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nipde.estimators.conditioning.whitening import Whitened
+from nipde.kernels.fluxes import fluxes_of
+
+
+def local_count(dimension: int, components: tuple[int, int]) -> int:
+    """Numbers per node that `invariants` gives."""
+    fields = components[1] + components[0] * (2 + dimension)
+    return fields * (fields + 1) // 2
+
+
+def invariants(pairs: Whitened, strengths: Float[Tensor, " field"]) -> Float[Tensor, "system number *space"]:
+    """Upper triangle of the Gram matrix, on a signed logarithmic scale; `strengths` are learned units of the fields."""
+    fields = local_fields(pairs) * strengths.exp()[:, *(None,) * pairs.grid.dimension]
+    flat = fields.flatten(3).permute(0, 3, 2, 1)  # system, node, field, pair
+    gram = flat @ flat.mT
+    rows, columns = torch.triu_indices(gram.shape[-1], gram.shape[-1], device=gram.device)
+    numbers = gram[..., rows, columns].mT
+    return (numbers.sign() * torch.log1p(100 * numbers.abs())).unflatten(-1, pairs.grid.shape)
+
+
+def local_fields(pairs: Whitened) -> Float[Tensor, "system pair field *space"]:
+    """f, u, its central slopes along every axis, and Δu, all of a common order of magnitude."""
+    grid, dimension = pairs.grid, pairs.grid.dimension
+    fluxes = fluxes_of(grid, pairs.responses)
+    size = float(grid.volume) ** (1 / dimension)
+    drops = fluxes.drops(pairs.responses)
+    slopes = []
+    for axis, drop in enumerate(drops):
+        # Mean of the two one-sided slopes; at an end the one there is.
+        count = fluxes.to_first(torch.ones_like(drop[:1, :1, :1]), axis) + fluxes.to_second(
+            torch.ones_like(drop[:1, :1, :1]), axis
+        )
+        both = fluxes.to_first(drop, axis) + fluxes.to_second(drop, axis)
+        slopes.append(both / count / grid.axes[axis].spacing)
+    curvature = fluxes.outflow(tuple(drop * shape for drop, shape in zip(drops, fluxes.shapes, strict=True)))
+    curvature = curvature / fluxes.weights * fluxes.free
+    loads = pairs.loads * fluxes.free
+    scaled = [
+        0.02 * size**2 * loads,
+        pairs.responses,
+        *(0.2 * size * slope for slope in slopes),
+        0.02 * size**2 * curvature,
+    ]
+    return torch.cat(scaled, 2)

@@ -1,0 +1,225 @@
+"""Conditioned NIPS: its symmetries are exact whatever the weights, and nothing depends on the grid."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from nipde.boundary import Dirichlet, Neumann, Periodic
+from nipde.context.noise import with_white_noise
+from nipde.context.pairs import Pairs
+from nipde.errors import PairsError
+from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.grid import Axis, Grid
+from nipde.kernels.elliptic import EllipticKernel
+from nipde.physics.advection import AdvectionDiffusion
+from nipde.physics.darcy import Darcy
+from nipde.physics.random_fields import GaussianField, TwoPhase
+
+PRIORS = {
+    "elliptic": {"prior": "elliptic"},
+    "drift": {"prior": "elliptic", "drift": True},
+    "gated": {"prior": "gated", "terms": 4},
+}
+
+
+def model_of(name, *, dimension=2, seed=0, **options):
+    torch.manual_seed(seed)
+    model = ConditionedNIPS(dimension=dimension, channels=8, **{**PRIORS[name], **options}).double().eval()
+    with torch.no_grad():  # weights that matter, and are not those of the start
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    return model.requires_grad_(False)
+
+
+def darcy_pairs(nodes=13, *, count=12, seed=0, grid=None, waves=8):
+    grid = Grid.uniform(nodes) if grid is None else grid
+    rng = np.random.default_rng(seed)
+    rock = TwoPhase()(GaussianField(4.0, waves=waves).sample(grid, rng=rng, count=1)[0])
+    loads = GaussianField(1.0, waves=waves, rms=1.0).sample(grid, rng=rng, count=count)
+    return Pairs.from_arrays(loads, Darcy(grid, rock).solve(loads), grid=grid, noise=0.0), rock
+
+
+def gap(found, expected):
+    return float((found - expected).abs().max() / expected.abs().max())
+
+
+def turn(count, *, seed=3, orthogonal):
+    matrix = torch.randn(count, count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.linalg.qr(matrix).Q if orthogonal else matrix
+
+
+@pytest.fixture(params=PRIORS)
+def name(request):
+    return request.param
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03], ids=["clean", "noisy"])
+def test_order_and_rotation_of_pairs_change_nothing(name, noise):
+    pairs, _ = darcy_pairs()
+    pairs = with_white_noise(pairs, share=noise, seed=1)
+    model = model_of(name)
+    expected = model(pairs).dense()
+    permuted = pairs.take(torch.randperm(12, generator=torch.Generator().manual_seed(0)))
+    assert gap(model(permuted).dense(), expected) <= 1e-10
+    assert gap(model(pairs.mixed(turn(12, orthogonal=True))).dense(), expected) <= 1e-10
+
+
+def test_any_invertible_mixing_changes_nothing_at_zero_noise(name):
+    pairs, _ = darcy_pairs()
+    model = model_of(name)
+    assert gap(model(pairs.mixed(turn(12, orthogonal=False))).dense(), model(pairs).dense()) <= 1e-10
+
+
+def test_the_context_is_reproduced_at_zero_noise(name):
+    pairs, _ = darcy_pairs()
+    assert gap(model_of(name)(pairs) @ pairs.loads, pairs.responses) <= 1e-6
+
+
+def test_units_pass_through(name):
+    pairs, _ = darcy_pairs()
+    model = model_of(name)
+    other = model(pairs.scaled(load=1e3, response=1e-2)).dense()
+    assert gap(other * 1e5, model(pairs).dense()) <= 1e-8
+
+
+@pytest.mark.parametrize("nodes", [11, 21, 41])
+def test_the_same_weights_serve_every_grid(name, nodes):
+    pairs, _ = darcy_pairs(nodes, count=5)
+    kernel = model_of(name)(pairs)
+    assert kernel.grid.shape == (nodes, nodes)
+    assert gap(kernel @ pairs.loads, pairs.responses) <= 1e-6
+
+
+def test_a_clean_balance_is_found_without_any_training():
+    pairs, rock = darcy_pairs(21, count=20, waves=20)
+    torch.manual_seed(0)
+    kernel = ConditionedNIPS(dimension=2).double().eval().requires_grad_(False)(pairs.take(slice(0, 10)))
+    later = pairs.take(slice(10, 20))
+    error = (kernel @ later.loads - later.responses).norm() / later.responses.norm()
+    assert error <= 5e-4
+    found = kernel.coefficient.numpy()
+    inside = np.s_[1:-1, 1:-1]
+    assert np.array_equal(found[inside] > 6, rock[inside] > 6)
+
+
+def test_drift_is_found_too():
+    grid, rng = Grid.uniform(21), np.random.default_rng(0)
+    stream = GaussianField(4.0, waves=4, rms=1.0)
+    amounts = stream.coefficients(grid, rng=rng, count=1)
+    velocity = 2 * np.stack(
+        [stream.synthesise(grid, amounts, derivative=1)[0], -stream.synthesise(grid, amounts, derivative=0)[0]]
+    )
+    law = AdvectionDiffusion(grid, np.ones(grid.shape), velocity)
+    loads = GaussianField(1.0, waves=20, rms=1.0).sample(grid, rng=rng, count=25)
+    pairs = Pairs.from_arrays(loads, law.solve(loads), grid=grid, noise=0.0)
+    errors = {}
+    for name in ("elliptic", "drift"):
+        torch.manual_seed(0)
+        model = ConditionedNIPS(dimension=2, **PRIORS[name]).double().eval().requires_grad_(False)
+        kernel = model(pairs.take(slice(0, 20)))
+        later = pairs.take(slice(20, 25))
+        errors[name] = float((kernel @ later.loads - later.responses).norm() / later.responses.norm())
+    assert errors["drift"] <= 5e-3
+    assert errors["drift"] <= errors["elliptic"] / 5
+
+
+@pytest.mark.parametrize(
+    ("shape", "kinds"),
+    [((33,), (Dirichlet(),)), ((9, 10), (Dirichlet(), Periodic())), ((7, 6, 7), (Dirichlet(), Neumann(), Dirichlet()))],
+    ids=["1d", "2d_mixed", "3d"],
+)
+def test_other_dimensions_and_boundaries(name, shape, kinds):
+    grid = Grid(tuple(Axis(nodes, 1.5, kind) for nodes, kind in zip(shape, kinds, strict=True)))
+    pairs, _ = darcy_pairs(grid=grid, count=6, waves=4)
+    kernel = model_of(name, dimension=grid.dimension)(pairs)
+    assert gap(kernel @ pairs.loads, pairs.responses) <= 1e-6
+    assert kernel.dense().shape == (grid.size, grid.size)
+
+
+def test_fields_of_two_components():
+    generator = torch.Generator().manual_seed(0)
+    grid = Grid.uniform(9)
+    loads, responses = (torch.randn(2, 5, 2, 9, 9, generator=generator, dtype=torch.float64) for _ in range(2))
+    responses = responses * torch.tensor(grid.unknown)
+    pairs = Pairs(grid, loads, responses, noise=0.0)
+    kernel = model_of("gated", components=(2, 2))(pairs)
+    assert (kernel.batch, kernel.components) == ((2,), (2, 2))
+    assert gap(kernel @ loads, responses) <= 1e-6
+    with pytest.raises(PairsError, match="scalar law"):
+        ConditionedNIPS(dimension=2, components=(2, 2))
+
+
+def test_systems_of_a_batch_do_not_see_each_other(name):
+    first, second = (darcy_pairs(seed=seed)[0] for seed in (1, 2))
+    both = Pairs(
+        first.grid,
+        torch.stack([first.loads, second.loads]),
+        torch.stack([first.responses, second.responses]),
+        noise=0.0,
+    )
+    model = model_of(name)
+    kernel = model(both)
+    assert gap(kernel.dense()[1], model(second).dense()) <= 1e-10
+    assert gap(kernel.system(1).dense(), kernel.dense()[1]) <= 1e-13
+
+
+def test_gradients_reach_every_weight(name):
+    pairs, _ = darcy_pairs()
+    pairs = with_white_noise(pairs, share=0.02, seed=1)
+    model = model_of(name).requires_grad_(True)
+    (model(pairs) @ pairs.loads - pairs.responses).square().sum().backward()
+    missing = [
+        key for key, value in model.named_parameters() if value.grad is None or not torch.isfinite(value.grad).all()
+    ]
+    assert not missing
+
+
+def test_variance_counts_what_was_not_seen(name):
+    pairs, _ = darcy_pairs(count=20)
+    kernel = model_of(name)(pairs.take(slice(0, 12)))
+    seen, unseen = kernel.unseen_share(pairs.loads[:12]), kernel.unseen_share(pairs.loads[12:])
+    assert float(seen.max()) <= 1e-8
+    assert 1e-3 < float(unseen.min()) <= float(unseen.max()) <= 1
+    fewer = model_of(name)(pairs.take(slice(0, 4)))
+    assert bool((fewer.variance(pairs.loads[12:]) >= kernel.variance(pairs.loads[12:])).all())
+
+
+def test_noise_is_estimated_where_nobody_gives_it():
+    pairs, _ = darcy_pairs(21, count=20, waves=20)
+    noisy = with_white_noise(pairs, share=0.02, seed=5)
+    torch.manual_seed(0)
+    model = ConditionedNIPS(dimension=2).double().eval().requires_grad_(False)
+    told, guessed = model(noisy), model(replace(noisy, noise=None))
+    assert float(guessed.seen.noise) == pytest.approx(float(told.seen.noise), rel=0.3)
+    assert gap(guessed.dense(), told.dense()) <= 0.02
+
+
+def test_pairs_that_do_not_fit_are_refused():
+    grid = Grid((Axis(9),))
+    pairs, _ = darcy_pairs(grid=grid, count=3, waves=4)
+    with pytest.raises(PairsError, match="expected 2 axes"):
+        model_of("elliptic")(pairs)
+
+
+def test_iterated_solves_equal_dense_ones(monkeypatch):
+    from nipde.kernels import local_solve
+
+    grid = Grid.uniform(15)
+    generator = torch.Generator().manual_seed(0)
+    log = torch.randn(2, 15, 15, generator=generator, dtype=torch.float64)
+    loads = torch.randn(2, 3, 1, 15, 15, generator=generator, dtype=torch.float64)
+    for drift in (None, 5 * torch.randn(2, 2, 15, 15, generator=generator, dtype=torch.float64)):
+        kernel = EllipticKernel(grid, log, torch.ones(2, dtype=torch.float64), drift)
+        expected = kernel @ loads, kernel.T @ loads
+        monkeypatch.setattr(local_solve, "DENSE_NODES", 0)
+        assert gap(kernel @ loads, expected[0]) <= 1e-9
+        assert gap(kernel.T @ loads, expected[1]) <= 1e-9
+        monkeypatch.undo()
+
+
+def test_an_elliptic_kernel_is_the_law_it_holds():
+    pairs, rock = darcy_pairs(13, count=3)
+    kernel = EllipticKernel(pairs.grid, torch.tensor(rock).log(), torch.ones((), dtype=torch.float64))
+    assert gap(kernel @ pairs.loads, pairs.responses) <= 1e-12
