@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nipde.boundary import Dirichlet, Neumann, Periodic
-from nipde.context.noise import with_white_noise
+from nipde.context.noise import with_white_noise, with_white_noise_each
 from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.estimators.conditioned import ConditionedNIPS
@@ -223,3 +223,41 @@ def test_an_elliptic_kernel_is_the_law_it_holds():
     pairs, rock = darcy_pairs(13, count=3)
     kernel = EllipticKernel(pairs.grid, torch.tensor(rock).log(), torch.ones((), dtype=torch.float64))
     assert gap(kernel @ pairs.loads, pairs.responses) <= 1e-12
+
+
+def test_nodes_that_were_not_measured_are_left_to_the_kernel():
+    pairs, _ = darcy_pairs(21, count=30, waves=20)
+    seen = torch.rand(20, 1, 21, 21, generator=torch.Generator().manual_seed(0)) > 0.15
+    torch.manual_seed(0)
+    model = ConditionedNIPS(dimension=2).double().eval().requires_grad_(False)
+    context, later = pairs.take(slice(0, 20)), pairs.take(slice(20, 30))
+    masked = replace(context, mask=seen, responses=torch.where(seen, context.responses, torch.nan))
+    kernel = model(masked)
+    error = (kernel @ later.loads - later.responses).norm() / later.responses.norm()
+    assert error <= 0.02
+    measured = torch.where(seen, kernel @ context.loads - context.responses, 0)
+    assert float(measured.abs().max() / context.responses.abs().max()) <= 1e-6
+
+
+def test_noise_of_loads_is_taken_into_account():
+    pairs, _ = darcy_pairs(13, count=40)
+    both = Pairs(pairs.grid, pairs.loads[None], pairs.responses[None])
+    noisy = with_white_noise_each(both.take(slice(0, 30)), share=0.0, load_share=0.1, seeds=[3])
+    later = both.take(slice(30, 40))
+    torch.manual_seed(0)
+    model = ConditionedNIPS(dimension=2).double().eval().requires_grad_(False)
+    errors = [
+        float((model(given) @ later.loads - later.responses).norm() / later.responses.norm())
+        for given in (noisy, replace(noisy, load_noise=None))
+    ]
+    assert errors[0] <= 0.05
+    assert errors[0] <= errors[1]
+
+
+def test_covariance_agrees_with_variance(name):
+    pairs, _ = darcy_pairs(count=20)
+    kernel = model_of(name)(pairs.take(slice(0, 6)))
+    loads = pairs.loads[6:]
+    covariance = kernel.covariance(loads, loads)
+    assert gap(covariance.diagonal(dim1=-2, dim2=-1), kernel.variance(loads)) <= 1e-10
+    assert float(torch.linalg.eigvalsh(covariance).min()) >= -1e-10 * float(covariance.max())

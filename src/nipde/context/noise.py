@@ -18,11 +18,13 @@ def with_white_noise(pairs: Pairs, *, share: float, seed: int) -> Pairs:
 def with_white_noise_each(pairs: Pairs, *, share: float, seeds: Sequence[int], load_share: float = 0.0) -> Pairs:
     """The same for a batch: every system has a level and a seed of its own, whatever stands beside it.
 
-    `load_share` puts noise on the loads too, where the paper has it; `pairs.noise` tells of the responses only.
+    `load_share` puts noise on the loads too, where the paper has it.
     """
     responses, levels = _noisy(pairs.responses, share, seeds)
-    loads, _ = _noisy(pairs.loads, load_share, [seed + 1 for seed in seeds])
-    return replace(pairs, loads=loads, responses=responses, noise=levels)
+    loads, load_levels = _noisy(pairs.loads, load_share, [seed + 1 for seed in seeds])
+    return replace(
+        pairs, loads=loads, responses=responses, noise=levels, load_noise=load_levels if load_share else None
+    )
 
 
 def _noisy(field: Tensor, share: float, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:

@@ -20,6 +20,7 @@ class Pairs:
     """Loads and responses in physical units; `mask` is true where a response was measured, `noise` its error.
 
     `noise` is the standard deviation of the responses' error in the unit of the response: 0 means exact, None unknown.
+    `load_noise` is that of the loads, in theirs; None means that they are what was applied.
     """
 
     grid: Grid
@@ -27,6 +28,7 @@ class Pairs:
     responses: Float[Tensor, "*batch_pair_component_space"]
     mask: Bool[Tensor, "*batch_pair_component_space"] | None = None
     noise: Float[Tensor, "*batch"] | float | None = None
+    load_noise: Float[Tensor, "*batch"] | float | None = None
 
     def __post_init__(self) -> None:
         for name in ("loads", "responses"):
@@ -42,11 +44,14 @@ class Pairs:
         if self.loads.dtype != self.responses.dtype or self.loads.device != self.responses.device:
             kinds = [f"{field.dtype} on {field.device}" for field in (self.loads, self.responses)]
             raise PairsError(expected=f"responses like the loads, {kinds[0]}", got=kinds[1], remedy="use .to(loads)")
-        if self.noise is not None and not bool((torch.as_tensor(self.noise) >= 0).all()):
-            raise PairsError(expected="a noise level >= 0", got=self.noise, remedy="give a standard deviation, or None")
-        shape = tuple(torch.as_tensor(self.noise).shape) if self.noise is not None else ()
-        if shape not in ((), self.batch):
-            raise ShapeError("noise does not fit", expected=f"one level, or one per system {self.batch}", got=shape)
+        for noise in (self.noise, self.load_noise):
+            if noise is None:
+                continue
+            if not bool((torch.as_tensor(noise) >= 0).all()):
+                raise PairsError(expected="a noise level >= 0", got=noise, remedy="give a standard deviation, or None")
+            shape = tuple(torch.as_tensor(noise).shape)
+            if shape not in ((), self.batch):
+                raise ShapeError("noise does not fit", expected=f"one level, or one per system {self.batch}", got=shape)
         if self.mask is not None:
             self._check_mask(self.mask)
 
@@ -106,15 +111,19 @@ class Pairs:
     def scaled(self, *, load: Any = 1.0, response: Any = 1.0) -> Self:
         """The same pairs in other units: loads times `load`, responses and their noise times `response`."""
         noise = None if self.noise is None else self.noise * abs(response)
+        load_noise = None if self.load_noise is None else self.load_noise * abs(load)
         loads, responses = self.loads * self._per_system(load), self.responses * self._per_system(response)
-        return replace(self, loads=loads, responses=responses, noise=noise)
+        return replace(self, loads=loads, responses=responses, noise=noise, load_noise=load_noise)
 
     def to(self, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> Self:
         """Another precision or device."""
         mask = None if self.mask is None else self.mask.to(device=device)
         loads, responses = (field.to(device=device, dtype=dtype) for field in (self.loads, self.responses))
-        noise = self.noise.to(device=device, dtype=dtype) if isinstance(self.noise, Tensor) else self.noise
-        return replace(self, loads=loads, responses=responses, mask=mask, noise=noise)
+        noise, load_noise = (
+            level.to(device=device, dtype=dtype) if isinstance(level, Tensor) else level
+            for level in (self.noise, self.load_noise)
+        )
+        return replace(self, loads=loads, responses=responses, mask=mask, noise=noise, load_noise=load_noise)
 
     def check_finite(self) -> None:
         """Raise if a load, or a response that counts as measured, holds NaN or infinity."""
@@ -136,7 +145,8 @@ class Pairs:
         if self.mask is not None and not bool(self.mask.all()):
             raise PairsError(
                 f"{who} cannot use partly measured responses", expected="every node measured",
-                got=f"{float(self.mask.double().mean()):.1%} measured", remedy="interpolate first, or use Ridge",
+                got=f"{float(self.mask.double().mean()):.1%} measured",
+                remedy="interpolate first, or use Ridge or ConditionedNIPS",
             )  # fmt: skip
 
     @property

@@ -6,7 +6,7 @@ Any number of pairs, any grid, one set of weights. (F Q, U Q) gives the same ker
 for every invertible Q at zero noise; then the kernel reproduces its context. See docs/conditioned.md.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
+from nipde.estimators.conditioning.completion import completed
 from nipde.estimators.conditioning.elliptic_prior import EllipticPrior
 from nipde.estimators.conditioning.gated_prior import GatedPrior
 from nipde.estimators.conditioning.noise_level import noise_level
@@ -58,23 +59,33 @@ class ConditionedNIPS(nn.Module):
         """The kernel in physical units; batch axes of the pairs are its batch axes."""
         self._check(pairs)
         flat = _one_axis(pairs)
-        if pairs.noise is None:
+        if flat.mask is None:
+            return self._of(flat).with_batch(pairs.batch)
+        kernel = completed(flat, self._of)
+        return kernel.with_batch(pairs.batch)
+
+    def _of(self, flat: Pairs) -> ConditionedKernel:
+        """Of systems along one axis, all nodes known."""
+        if flat.noise is None:
             # Responses are rougher than noise is small; what a first kernel cannot explain of them is not.
             first = self._kernel(flat, noise_level(flat.grid, flat.responses)).prior
-            noise = noise_level(flat.grid, flat.responses - first.predict(flat.loads))
-        else:
-            noise = torch.as_tensor(flat.noise, dtype=flat.loads.dtype, device=flat.loads.device).expand(flat.batch)
-        return self._kernel(flat, noise).with_batch(pairs.batch)
+            return self._kernel(flat, noise_level(flat.grid, flat.responses - first.predict(flat.loads)))
+        return self._kernel(flat, torch.as_tensor(flat.noise).to(flat.loads).expand(flat.batch))
 
     def _kernel(self, flat: Pairs, noise: Float[Tensor, " system"]) -> ConditionedKernel:
-        """Of systems along one axis, their noise known."""
+        """The same, their noise known, too."""
         metric, smoothness = self._functions(flat.grid)
         whitened = whiten(flat, metric=metric, noise=noise, balance=self.balance.exp())
         prior = self.prior(whitened) * (1 / whitened.level).to(flat.loads)
-        residual = whitened.turned(flat.responses - prior.predict(flat.loads))
+        rest = flat.responses - prior.predict(flat.loads)
+        residual = whitened.turned(rest)
         left = self._shared_out(residual, whitened, smoothness)
         right = self._right(whitened, flat, metric)
-        seen = Seen(metric, whitened.strengths.to(flat.loads), whitened.penalty.to(flat.loads))
+        misfit = (rest.square().flatten(1).sum(1) / flat.responses.square().flatten(1).sum(1)).sqrt()
+        strengths, penalty, level = (
+            value.to(flat.loads) for value in (whitened.strengths, whitened.penalty, whitened.level)
+        )
+        seen = Seen(metric, strengths, penalty, level, misfit)
         return ConditionedKernel(flat.grid, prior, LowRankKernel(flat.grid, left, right), seen)
 
     def _functions(self, grid: Grid) -> tuple[Float[Tensor, "*mode"], Float[Tensor, "*mode"]]:
@@ -89,9 +100,6 @@ class ConditionedNIPS(nn.Module):
         """What every direction of loads adds: all of its residual at zero noise, else what is not noise."""
         strengths, penalty = whitened.strengths.to(residual), whitened.penalty.to(residual)
         axes = (..., None, *(None,) * self.dimension)
-        exact = residual / strengths[axes]
-        if not bool((whitened.noise > 0).any()):
-            return exact
         signal = (strengths - penalty[:, None]).clamp(min=0)
         waves = transform(whitened.grid)
         kept = 1 / (signal[axes] + penalty[:, None][axes] / smoothness)
@@ -102,7 +110,6 @@ class ConditionedNIPS(nn.Module):
         return waves.synthesis(waves.analysis(whitened.turned(pairs.loads)) * metric)
 
     def _check(self, pairs: Pairs) -> None:
-        pairs.refuse_mask("ConditionedNIPS")
         if pairs.grid.dimension != self.dimension or pairs.components != self.components:
             raise PairsError(
                 "pairs do not fit the weights",
@@ -113,13 +120,15 @@ class ConditionedNIPS(nn.Module):
 
 
 def _one_axis(pairs: Pairs) -> Pairs:
-    """All systems along one axis."""
-    shape = pairs.loads.shape[len(pairs.batch) :]
-    noise = pairs.noise.reshape(-1) if isinstance(pairs.noise, Tensor) and pairs.noise.ndim else pairs.noise
-    return Pairs(
-        pairs.grid,
-        pairs.loads.reshape(-1, *shape),
-        pairs.responses.reshape(-1, *pairs.responses.shape[-len(shape) :]),
-        None,
-        noise,
-    )
+    """All systems along one axis; a mask that hides nothing is none."""
+    fields = len(pairs.batch)
+    mask = pairs.mask
+    if mask is not None:
+        mask = None if bool(mask.all()) else mask.expand_as(pairs.responses)
+
+    def flat(value: Any) -> Any:
+        """Numbers and what is not there stay as they are."""
+        given = isinstance(value, Tensor) and (value.ndim > 0 or not fields)
+        return value.reshape(-1, *value.shape[fields:]) if given else value
+
+    return Pairs(pairs.grid, *map(flat, (pairs.loads, pairs.responses, mask, pairs.noise, pairs.load_noise)))

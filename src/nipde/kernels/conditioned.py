@@ -5,6 +5,7 @@
 s and V are eigenvalues and eigenvectors of FᵀΣF: v is how much of a load the pairs have not seen, in the metric Σ.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -31,6 +32,15 @@ class Seen:
     strengths: Float[Tensor, "*batch rank"]
     #: λ: how much of a strength is noise.
     noise: Float[Tensor, "*batch"]
+    #: Stiffness of the best constant medium, load per response.
+    level: Float[Tensor, "*batch"]
+    #: ‖U - K_θ F‖ / ‖U‖: how much of the responses the prior leaves to the correction.
+    misfit: Float[Tensor, "*batch"]
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """All but the metric, which systems share, changed."""
+        names = ("strengths", "noise", "level", "misfit")
+        return replace(self, **{name: change(getattr(self, name)) for name in names})
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,20 +80,30 @@ class ConditionedKernel(ActingKernel):
         alone = self.prior.predict(loads)
         return alone + self.correction.predict(loads), alone
 
+    def covariance(self, first: Tensor, second: Tensor) -> Float[Tensor, "*batch pair pair"]:
+        """How much what is not known of the answers to two loads has in common, in the metric Σ."""
+        seen, waves, flat = self._seen(), transform(self.grid), -self.grid.dimension - 1
+        root = seen.metric.sqrt()
+        rough = [(waves.analysis(loads.to(root)) * root).flatten(flat) for loads in (first, second)]
+        known = [self._amounts(loads) / seen.strengths.sqrt().unsqueeze(-2) for loads in (first, second)]
+        return rough[0] @ rough[1].mT - known[0] @ known[1].mT
+
     def variance(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Float[Tensor, "*batch_pair"]:
         """v(f) of every load: 0 for loads of the context at zero noise, fᵀΣf for what no pair has touched."""
-        seen = self._seen()
-        waves = transform(self.grid)
-        energy = (waves.analysis(loads.to(seen.strengths)).square() * seen.metric).flatten(-self.grid.dimension - 1)
-        return (energy.sum(-1) - (self._amounts(loads).square() / seen.strengths.unsqueeze(-2)).sum(-1)).clamp(min=0)
+        known = self._amounts(loads).square() / self._seen().strengths.unsqueeze(-2)
+        return (self._energy(loads) - known.sum(-1)).clamp(min=0)
 
     def unseen_share(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Float[Tensor, "*batch_pair"]:
         """v(f) / fᵀΣf, 0 to 1."""
-        waves = transform(self.grid)
-        energy = (waves.analysis(loads.to(self._ones())).square() * self._seen().metric).flatten(
-            -self.grid.dimension - 1
-        )
-        return self.variance(loads) / energy.sum(-1)
+        return self.variance(loads) / self._energy(loads)
+
+    def spread(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Float[Tensor, "*batch_pair"]:
+        """A size for the error of every answer, in the unit of the response, up to a factor that calibration finds.
+
+        √(v(f) + fᵀΣf/100) over the stiffness of the medium: what was seen is not free of error, either.
+        """
+        seen = self._seen()
+        return (self.variance(loads) + self._energy(loads) / 100).sqrt() / seen.level.unsqueeze(-1)
 
     def dense(self) -> Float[Tensor, "*batch row column"]:
         """Both parts."""
@@ -102,15 +122,14 @@ class ConditionedKernel(ActingKernel):
         """One of a batch with one axis."""
         seen = self.seen
         if seen is not None:
-            seen = replace(seen, strengths=seen.strengths[number], noise=seen.noise[number])
+            seen = seen.map(lambda value: value[number])
         return replace(self, prior=self.prior.system(number), correction=self.correction.system(number), seen=seen)
 
     def with_batch(self, batch: tuple[int, ...]) -> Self:
         """The same systems, their axes folded otherwise."""
         seen = self.seen
         if seen is not None:
-            strengths = seen.strengths.reshape(*batch, seen.strengths.shape[-1])
-            seen = replace(seen, strengths=strengths, noise=seen.noise.reshape(batch))
+            seen = seen.map(lambda value: value.reshape((*batch, *value.shape[1:])))
         return replace(
             self, prior=self.prior.with_batch(batch), correction=self.correction.with_batch(batch), seen=seen
         )
@@ -119,6 +138,12 @@ class ConditionedKernel(ActingKernel):
         """∫ r_j f."""
         right = self.correction.right.flatten(-self.grid.dimension - 1)
         return self._weighted(loads).flatten(-self.grid.dimension - 1) @ right.mT
+
+    def _energy(self, loads: Tensor) -> Float[Tensor, "*batch pair"]:
+        """fᵀΣf."""
+        metric = self._seen().metric
+        squares = transform(self.grid).analysis(loads.to(metric)).square() * metric
+        return squares.flatten(-self.grid.dimension - 1).sum(-1)
 
     def _seen(self) -> Seen:
         if self.seen is None:

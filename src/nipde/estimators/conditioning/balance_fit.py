@@ -1,7 +1,7 @@
 """Coefficients that whitened pairs keep in balance: Gauss-Newton steps for -∇·(b ∇u) + ∇·(v u) = f, b and v unknown.
 
     min over θ = (log b, v) of  Σ_j ‖f_j - A(θ) u_j‖²_Q(j)  +  Σ (θ - θ₀)² p w  +  Σ_faces q (Dθ)²
-    Q(j) = Φ diag(1 / (m² + ν_j² λ_k²)) Φᵀ / cell
+    Q(j) = Φ diag(1 / (m² + ν_j² λ_k²)) Φᵀ / cell      (m² holds the noise of the loads, if they have any)
 
 The residual is linear in b at every face, and its noise, A times that of u_j, is known: Q weighs it down where it is
 rough. At zero noise the balance holds at every node and θ is exact after a few steps; with noise the slopes of u that
@@ -51,9 +51,10 @@ class BalanceFit:
         eigenvalues = self.fluxes.eigenvalues
         power = self.waves.analysis(self.loads).square().mean(self._space, keepdim=True)
         size = model_error**2 * power.mean(1, keepdim=True) / self.cell
-        noise = pairs.noise.square()[(..., *(None,) * self.grid.dimension)] * eigenvalues.square()
+        axes = (..., *(None,) * self.grid.dimension)
+        noise = pairs.noise.square()[axes] * eigenvalues.square()
         #: Weight of every mode of every pair's residual.
-        self.weights = 1 / (size + noise) / self.cell
+        self.weights = 1 / (size + pairs.load_noise.square()[axes] + noise) / self.cell
         self.drops, self.means = self.fluxes.drops(self.responses), self.fluxes.means(self.responses)
         #: Responses without the waves that are mostly noise.
         kept = power / (power + noise * self.cell)
@@ -68,7 +69,7 @@ class BalanceFit:
         iterations: int,
         careful: bool = False,
     ) -> Float[Tensor, "system coefficient *space"]:
-        """The next coefficients, differentiable in the belief and the model error; `careful` may go a part of the way."""
+        """The next coefficients, differentiable in belief and model error; `careful` may go a part of the way."""
         view = Linearised(self, coefficients.detach(), slopes_of.detach())
         with torch.no_grad():
             gradient = self._descent(view, belief, torch.zeros_like(coefficients))

@@ -31,6 +31,8 @@ class Whitened:
     responses: Float[Tensor, "system pair component *space"]
     #: Standard deviation of the error of every whitened response, in its own unit.
     noise: Float[Tensor, "system pair"]
+    #: The same of every whitened load.
+    load_noise: Float[Tensor, "system pair"]
     #: Stiffness of the best constant medium: load per response.
     level: Float[Tensor, " system"]
     #: V, s + λ, and λ.
@@ -46,7 +48,7 @@ class Whitened:
 def whiten(
     pairs: Pairs, *, metric: Float[Tensor, "*mode"], noise: Float[Tensor, " system"], balance: Float[Tensor, ""]
 ) -> Whitened:
-    """`metric` is σ(k); `balance` weighs noise against what the prior does not know."""
+    """`metric` is σ(k), `noise` that of the responses; `balance` weighs noise against what the prior does not know."""
     grid, waves = pairs.grid, transform(pairs.grid)
     laplace = inverse_square(grid, pairs.loads)
     coefficients = waves.analysis(pairs.loads).double()
@@ -60,7 +62,13 @@ def whiten(
     # Rounding is noise, too.
     noise = (noise.double().square() + (precision * rms).square()).sqrt()
     scale = _level(smooth.flatten(1), response.flatten(1))
-    penalty = balance.double() * (noise * scale).square() * grid.volume
+    load_noise = torch.as_tensor(
+        pairs.load_noise or 0.0 if not isinstance(pairs.load_noise, Tensor) else pairs.load_noise
+    )
+    load_noise = load_noise.to(gram).expand(len(gram))
+    # Noise of a load reaches the response smoothed.
+    passed = float(grid.volume / grid.size) * laplace.double().square().sum() / float(grid.volume)
+    penalty = balance.double() * ((noise * scale).square() + load_noise.square() * passed) * float(grid.volume)
     strengths, mixing = torch.linalg.eigh(gram)
     floor = FLOOR * torch.finfo(gram.dtype).eps * strengths[:, -1]
     penalty = torch.maximum(penalty, floor)
@@ -77,6 +85,7 @@ def whiten(
         loads=loads.to(pairs.loads),
         responses=(responses * level[:, None, *(None,) * (grid.dimension + 1)]).to(pairs.loads),
         noise=(noise[:, None] * share * level[:, None]).to(pairs.loads),
+        load_noise=(load_noise[:, None] * share).to(pairs.loads),
         level=level,
         mixing=mixing,
         strengths=strengths,
