@@ -51,6 +51,11 @@ class Case:
         """How it is trained, for the length of a budget."""
         return CASES[self.recipe].with_options({**self.options, **length})
 
+    @property
+    def ours(self) -> bool:
+        """Whether the paper has no such row."""
+        return not self.paper
+
 
 def plan(law: Law, nodes: int, *, shift: Shift = None) -> Plan:
     """The archive of a law and grid; with a shift, of another law, and other loads and systems."""
@@ -130,3 +135,22 @@ ALL: list[Case] = [
     ]),
     *_interpretability(),
 ]  # fmt: skip
+
+#: Conditioned NIPS, trained on the same systems and loads.
+OURS: list[Case] = [
+    Case("layers", "Conditioned NIPS, elliptic", "conditioned-elliptic"),
+    Case("layers", "Conditioned NIPS, gated", "conditioned-gated"),
+    *(
+        Case(
+            "interpretability",
+            f"Conditioned NIPS, {'ID' if shift is None else SHIFTS[shift]}, "
+            f"{f'noise {noise:g} on the loads' if noise else 'no noise'}",
+            "conditioned-wide",
+            nodes=11,
+            options={"load_noise": noise} if noise else {},
+            shift=shift,
+        )
+        for noise in (0.0, 0.01, 0.1)
+        for shift in (None, *SHIFTS)
+    ),
+]

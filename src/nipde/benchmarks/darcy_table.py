@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nipde.benchmarks.cases import ALL
+from nipde.benchmarks.cases import ALL, OURS
 from nipde.benchmarks.markdown import percent, table
 
 TITLES = {
@@ -36,7 +36,8 @@ def darcy(found: dict[str, Any]) -> str:
 
 def _rows(name: str, rows: list[dict[str, Any]], classical: list[dict[str, Any]]) -> str:
     def key(row: dict[str, Any]) -> Any:
-        return row["nodes"], row["recipe"]["model"]["layers"], row["paper"]["in_context"], row["case"]
+        layers = row["recipe"]["model"]["layers"] if row["paper"] else np.inf
+        return row["nodes"], layers, row["paper"].get("in_context", np.inf), row["case"]
 
     if name == "layers":
         rows = sorted(rows, key=key)
@@ -83,21 +84,22 @@ def _interpretability(rows: list[dict[str, Any]]) -> str:
     """The paper's error, kernel and microstructure, ours beside; test systems of the training law and of others."""
     measures = ("in_context", "kernel", "microstructure")
     cells = []
-    for case in ALL:
+    for case in (*ALL, *OURS):
         for row in rows if case.table == "interpretability" else []:
             if row["case"] == case.name and row["seed"] == 0:
                 found = row["unseen_loads"] if case.shift is None else row["shifted"][case.shift]
                 inside = row["paper_protocol"] if case.shift is None else found
                 ours = [percent(inside["in_context"]["mean"])]
                 ours += [percent(found[what]["mean"]) if found[what] else "–" for what in (*measures[1:], "held_out")]
-                cells.append((case.row, *(f"{case.paper[what]:.2f} %" for what in measures), *ours))
+                printed = [f"{case.paper[what]:.2f} %" if case.paper else "–" for what in measures]
+                cells.append((case.row, *printed, *ours))
     head = [f"{who}, {what}" for who in ("paper", "ours") for what in ("in context", "kernel", "microstructure")]
     return table(("row", *head, "ours, held out"), cells)
 
 
 def _cells(rows: list[dict[str, Any]], label: Any) -> tuple[str, ...]:
     first = rows[0]
-    paper = f"{first['paper']['in_context']:.2f} %"
+    paper = f"{first['paper']['in_context']:.2f} %" if first["paper"] else "–"
     if len(rows) > 1 and first["paper_seeds"]:
         paper += f" ({first['paper_seeds'][0]:.2f} ± {first['paper_seeds'][1]:.2f} %)"
     held = [_mean(row, "held_out") for row in rows]
