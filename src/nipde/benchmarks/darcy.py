@@ -62,7 +62,7 @@ BUDGETS: dict[str, Budget] = {
     "standard": Budget(
         ("layers", "interpretability"), {11: 20.0, 21: 20.0, 41: 40.0}, seeds=3, leaves_out=("41-afno-4",),
         batch={"nips-2": 40, "nips-4": 40},
-        ours={"conditioned-elliptic": 6.0, "conditioned-gated": 20.0, "conditioned-wide": 4.0},
+        ours={"conditioned-elliptic": 4.0, "conditioned-gated": 10.0, "conditioned-wide": 2.0},
     ),
     "paper": Budget(("layers", "orders", "rank", "interpretability"), None, seeds=5),
 }  # fmt: skip
