@@ -83,7 +83,7 @@ def test_a_vector_field_is_drawn_too(tmp_path):
         (["fly"], "expected a verb among generate"),
         (["info", "nowhere"], "no archive: check the address"),
         (["show", "ARCHIVE", "--system", "99"], "expected a system from 0 to 11, got 99"),
-        (["estimate", "ARCHIVE", "--estimator", "oracle"], "expected an estimator among minimum-norm"),
+        (["estimate", "ARCHIVE", "--estimator", "oracle"], "a method (minimum-norm, ridge"),
         (["estimate", "ARCHIVE", "--context", "5"], "expected a context of 1 to 4 pairs, got 5"),
         (["show", "ARCHIVE", "--pair", "9"], "expected a pair from 0 to 4, got 9"),
         (["generate", "darcy", "--seed", "-1", "--out", "x"], "expected a seed >= 0, got -1"),

@@ -12,6 +12,8 @@ _PUBLIC = {
     "AdvectionRecipe": "nipde.data.problems",
     "Archive": "nipde.data.archive",
     "Axis": "nipde.grid",
+    "ConditionedKernel": "nipde.kernels.conditioned",
+    "ConditionedNIPS": "nipde.estimators.conditioned",
     "DarcyRecipe": "nipde.data.problems",
     "DenseKernel": "nipde.kernels.dense",
     "Dirichlet": "nipde.boundary",
@@ -38,6 +40,7 @@ _PUBLIC = {
     "evaluate": "nipde.evaluation.evaluate",
     "fit": "nipde.training.fit",
     "generate": "nipde.data.generate",
+    "load": "nipde.training.pretrained",
     "load_model": "nipde.training.weights",
     "open": "nipde.data.archive",
 }

@@ -45,6 +45,8 @@ def test_what_must_not_change_does_not(measured):
     assert rows["minimum norm"]["invertible"] < 1e-9
     for name in ("minimum norm", "ridge, GCV", "equation error", "adjoint Gauss-Newton"):
         assert rows[name]["square"] < 1e-7, name
+    for name in ("Conditioned NIPS, elliptic", "Conditioned NIPS, gated"):
+        assert max(rows[name][what] for what in ("permutation", "orthogonal", "invertible_exact_data")) < 1e-10, name
     assert rows["NIPS"]["permutation"] > 1e-2  # the paper's models do depend on the order of the pairs
 
 

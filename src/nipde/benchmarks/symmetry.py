@@ -20,6 +20,7 @@ from nipde.context.pairs import Pairs
 from nipde.estimators.adjoint import AdjointGaussNewton
 from nipde.estimators.afno import AFNO
 from nipde.estimators.base import Estimator
+from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.estimators.empirical_bayes import EmpiricalBayes
 from nipde.estimators.equation_error import EquationError
 from nipde.estimators.minimum_norm import MinimumNorm
@@ -68,6 +69,8 @@ def _estimators(pairs: Pairs, train: Any) -> dict[str, Estimator]:
         "NIPS-mlp": NIPSMLP(pairs.grid, **sizes).double(),
         "NAO": NAO(pairs.grid, **sizes).double(),
         "AFNO": AFNO(pairs.grid, pairs=PAIRS, layers=2).double(),
+        "Conditioned NIPS, elliptic": ConditionedNIPS(dimension=2).double(),
+        "Conditioned NIPS, gated": ConditionedNIPS(dimension=2, prior="gated").double(),
     }
 
 

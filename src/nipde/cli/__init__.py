@@ -13,6 +13,7 @@ VERBS = {
     "estimate": "estimate a system's kernel from some of its pairs, test it on the others",
     "train": "train an estimator on an archive's training systems; stops and goes on at any moment",
     "evaluate": "measure an estimator's errors over test systems, with intervals",
+    "publish": "write a run's weights with bands, alarm and a card, to share them",
     "bench": "measure, and write what was measured to results/",
 }
 
@@ -31,6 +32,7 @@ examples:
   nipde show darcy21 --system 3 --out system3.png
   nipde verify darcy21 --rebuild 5
   nipde estimate darcy21 --system 90 --estimator adjoint-tv --noise 0.01 --out estimate.png
+  nipde evaluate darcy-two-phase --data darcy21 --pairs 20 --noise 0.01
   nipde evaluate empirical-bayes --data darcy21 --pairs 50 --noise 0.01 --json empirical-bayes.json
 """
 

@@ -5,14 +5,15 @@ from typing import Any
 
 import torch
 
+from nipde.cli.estimators import described, estimator_of
 from nipde.cli.terminal import add_archive, parser, progress, say
 from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.data.archive import open as open_archive
 from nipde.errors import PairsError
 from nipde.evaluation.metrics import relative_errors
-from nipde.evaluation.named import NAMES, named
 from nipde.kernels.base import Predictor
+from nipde.kernels.conditioned import ConditionedKernel
 from nipde.kernels.law import LawKernel
 from nipde.report.system_figure import Panel, system_figure
 
@@ -25,9 +26,8 @@ def run(words: list[str]) -> int:
     options.add_argument(
         "--estimator",
         type=str,
-        default="ridge",
-        help=f"one of {', '.join(NAMES)}; the third to fifth take the law to be Darcy's, the last two learn from the "
-        "archive's training systems",
+        default="darcy",
+        help=f"{described()}; training-span and empirical-bayes learn from the archive's training systems",
     )
     options.add_argument("--context", type=int, default=None, help="pairs to learn from; half of them by default")
     options.add_argument(
@@ -37,7 +37,7 @@ def run(words: list[str]) -> int:
     options.add_argument("--out", type=str, default="", help="picture to write, if any: png, svg or pdf")
     chosen = options.parse_args(words)
     archive = open_archive(chosen.path, options=chosen.storage_options)
-    estimator = named(chosen.estimator, archive)
+    estimator = estimator_of(chosen.estimator, archive)
     system = archive[chosen.system]
     every = Pairs.from_arrays(system.loads, system.responses, grid=archive.grid).to(dtype=torch.float64)
     count = every.count // 2 if chosen.context is None else chosen.context
@@ -47,7 +47,11 @@ def run(words: list[str]) -> int:
         )
     context, queries = every.take(slice(0, count)), every.take(slice(count, None))
     with progress(f"{chosen.estimator}, {count} pairs", 1) as advance:
-        kernel = estimator(with_white_noise(context, share=chosen.noise, seed=chosen.seed))
+        # A network answers in its own precision, and stays out of the way of gradients.
+        if isinstance(estimator, torch.nn.Module):
+            every, context, queries = (part.to(dtype=torch.float32) for part in (every, context, queries))
+        with torch.no_grad():
+            kernel = estimator(with_white_noise(context, share=chosen.noise, seed=chosen.seed))
         advance(1)
     for name, pairs in (("in context", context), ("held out", queries)):
         error = relative_errors(pairs.grid, kernel.predict(pairs.loads), pairs.responses).mean()
@@ -67,6 +71,11 @@ def _panels(kernel: Predictor, queries: Pairs, hidden: Any) -> list[Panel]:
         Panel("response to an unseen load", "1", queries.responses[0].numpy()),
         Panel("its estimate", "1", answer),
     ]
+    found = None
     if isinstance(kernel, LawKernel):
-        panels += [Panel("hidden field", "1", hidden), Panel("its estimate", "1", kernel.laws[0].permeability[None])]
+        found = kernel.laws[0].permeability
+    elif isinstance(kernel, ConditionedKernel) and kernel.coefficient is not None:
+        found = kernel.coefficient.numpy()
+    if found is not None:
+        panels += [Panel("hidden field", "1", hidden), Panel("its estimate", "1", found[None])]
     return panels

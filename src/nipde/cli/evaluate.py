@@ -8,13 +8,11 @@ from jsonargparse import ArgumentParser
 from rich.table import Table
 
 from nipde import __version__
+from nipde.cli.estimators import described, estimator_of
 from nipde.cli.terminal import add_storage_options, parser, progress, say
-from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
-from nipde.errors import PairsError
-from nipde.estimators.base import Estimator
 from nipde.evaluation.evaluate import evaluate
-from nipde.evaluation.named import FITTED, NAMES, named
+from nipde.evaluation.named import FITTED
 
 #: Rows of the table: key of the result, and what a person calls it.
 ROWS = {
@@ -30,7 +28,7 @@ def run(words: list[str]) -> int:
     chosen = _options().parse_args(words)
     archive = open_archive(chosen.data, options=chosen.storage_options)
     training = open_archive(chosen.training_data, options=chosen.storage_options) if chosen.training_data else archive
-    estimator = _estimator(chosen.what, archive, training)
+    estimator = estimator_of(chosen.what, archive, training=training)
     count = len(archive.indices(chosen.part)[: chosen.systems])
     with progress(f"{chosen.what}, {chosen.pairs} pairs", count) as advance:
         found = evaluate(
@@ -67,7 +65,7 @@ def run(words: list[str]) -> int:
 
 def _options() -> ArgumentParser:
     options = parser("evaluate", "Measure an estimator over test systems: relative errors, and the truth behind them.")
-    options.add_argument("what", type=str, help=f"a run's folder, a file of weights, or one of {', '.join(NAMES)}")
+    options.add_argument("what", type=str, help=described())
     options.add_argument("--data", type=str, required=True, help="the archive to test on")
     options.add_argument("--pairs", type=int, default=50, help="pairs of a context")
     options.add_argument(
@@ -88,19 +86,6 @@ def _options() -> ArgumentParser:
     options.add_argument("--json", type=Path | None, default=None, help="file to write all numbers to")
     add_storage_options(options)
     return options
-
-
-def _estimator(what: str, archive: Archive, training: Archive) -> Estimator:
-    """By name, or from weights."""
-    if what in NAMES:
-        return named(what, archive, training=training)
-    if not Path(what).exists():
-        raise PairsError(
-            expected=f"weights of a run, or an estimator among {', '.join(NAMES)}", got=what, remedy="check the path"
-        )
-    from nipde.training.weights import load_model
-
-    return load_model(what)
 
 
 def _table(found: dict[str, Any]) -> Table:

@@ -6,6 +6,7 @@ Any number of pairs, any grid, one set of weights. (F Q, U Q) gives the same ker
 for every invertible Q at zero noise; then the kernel reproduces its context. See docs/conditioned.md.
 """
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
+from nipde.estimators.conditioning.calibration import Calibration, noise_share
 from nipde.estimators.conditioning.completion import completed
 from nipde.estimators.conditioning.elliptic_prior import EllipticPrior
 from nipde.estimators.conditioning.gated_prior import GatedPrior
@@ -54,6 +56,8 @@ class ConditionedNIPS(nn.Module):
         self.waves = WaveFunction(2)
         #: log of the weight of noise against what the prior does not know.
         self.balance = nn.Parameter(torch.tensor(4.0))
+        #: What errors on other systems were; it stands on the card of weights, not among them.
+        self.calibration: Calibration | None = None
 
     def forward(self, pairs: Pairs) -> ConditionedKernel:
         """The kernel in physical units; batch axes of the pairs are its batch axes."""
@@ -85,8 +89,13 @@ class ConditionedNIPS(nn.Module):
         strengths, penalty, level = (
             value.to(flat.loads) for value in (whitened.strengths, whitened.penalty, whitened.level)
         )
-        seen = Seen(metric, strengths, penalty, level, misfit)
-        return ConditionedKernel(flat.grid, prior, LowRankKernel(flat.grid, left, right), seen)
+        kernel = ConditionedKernel(
+            flat.grid, prior, LowRankKernel(flat.grid, left, right), Seen(metric, strengths, penalty, level, misfit)
+        )
+        if self.calibration is None:
+            return kernel
+        share = noise_share(noise, flat.responses)
+        return replace(kernel, trust=self.calibration.trust(kernel, pairs=flat.count, share=share))
 
     def _functions(self, grid: Grid) -> tuple[Float[Tensor, "*mode"], Float[Tensor, "*mode"]]:
         """σ(k) and γ(k)."""

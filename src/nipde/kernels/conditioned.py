@@ -3,16 +3,21 @@
     v(f) = fᵀΣf - Σ_j (∫ r_j f)² / (s_j + λ),   r = Σ F V
 
 s and V are eigenvalues and eigenvectors of FᵀΣF: v is how much of a load the pairs have not seen, in the metric Σ.
+Where weights were calibrated on other systems, the kernel also gives bands, and says whether to trust them.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
-from jaxtyping import Float
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from nipde.errors import KernelError
+from nipde.grid import Grid
 from nipde.kernels.acting import ActingKernel
 from nipde.kernels.elliptic import EllipticKernel
 from nipde.kernels.gated import GatedKernel
@@ -20,6 +25,19 @@ from nipde.kernels.low_rank import LowRankKernel
 from nipde.spectral.transform import transform
 
 Prior = EllipticKernel | GatedKernel
+
+#: What it usually means that a number of the signature is lower, or higher, than those of calibration.
+MEANINGS = {
+    "stiffness": (
+        "responses far larger for their loads: other units, or a softer material",
+        "responses far smaller for their loads: other units, or a stiffer material",
+    ),
+    "misfit": (
+        "responses explained unusually well: a simpler medium, or less noise than said",
+        "responses that the law does not explain: swapped axes, another law, or more noise than said",
+    ),
+    "contrast": ("a material more even than any seen", "phases further apart than any seen"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +62,74 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
+class Alarm:
+    """Whether pairs look like those of calibration: how far every number of their signature lies from the usual."""
+
+    #: Signed distances by name, in usual deviations.
+    scores: dict[str, Float[Tensor, "*batch"]]
+    #: Largest distance that raises no alarm.
+    threshold: float
+
+    @property
+    def raised(self) -> Bool[Tensor, "*batch"]:
+        """Whether a score is further out than the threshold, or not a number."""
+        return ~(torch.stack(list(self.scores.values())).abs().amax(0) <= self.threshold)
+
+    def reasons(self, system: int | tuple[int, ...] = ()) -> str:
+        """One sentence for people: which numbers of a system are unusual, how far, and what that usually means."""
+        if self.raised[system].ndim:
+            raise KernelError(
+                expected="one system", got=f"a batch {tuple(self.raised.shape)}", remedy="give its number"
+            )
+        found = {name: float(values[system]) for name, values in self.scores.items()}
+        outside = {name: score for name, score in found.items() if not abs(score) <= self.threshold}
+        if not outside:
+            name = max(found, key=lambda name: abs(found[name]))
+            return f"Nothing unusual: {name} is furthest out, {_distance(found[name])}, within {self.threshold:.1f}."
+        parts = [
+            f"{name} {_distance(score)}, beyond {self.threshold:.1f} ({MEANINGS[name][int(score > 0)]})"
+            for name, score in sorted(outside.items(), key=lambda entry: -abs(entry[1]))
+        ]
+        return f"Unlike calibration: {'; '.join(parts)}."
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """All scores changed."""
+        return replace(self, scores={name: change(score) for name, score in self.scores.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """What errors on other systems say of this kernel's."""
+
+    #: Shares of true values that a band may hold.
+    levels: tuple[float, ...]
+    #: Half width of every band over `spread`: inside, and next to clamped sides.
+    factors: Float[Tensor, "*batch level 2"]
+    alarm: Alarm
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """Factors and scores changed."""
+        return replace(self, factors=change(self.factors), alarm=self.alarm.map(change))
+
+    def at(self, level: float) -> Float[Tensor, "*batch 2"]:
+        """The factors of a level."""
+        if level not in self.levels:
+            raise KernelError(
+                "no band of this level", expected=f"one of {', '.join(map(str, self.levels))}", got=level,
+                remedy="choose one, or calibrate for others",
+            )  # fmt: skip
+        return self.factors[..., self.levels.index(level), :]
+
+
+@dataclass(frozen=True, eq=False)
 class ConditionedKernel(ActingKernel):
     """`prior` is inferred from what the pairs share, `correction` reproduces what they say."""
 
     prior: Prior
     correction: LowRankKernel
     seen: Seen | None = None
+    #: None unless the weights were calibrated.
+    trust: Trust | None = None
 
     @property
     def components(self) -> tuple[int, int]:
@@ -63,11 +143,14 @@ class ConditionedKernel(ActingKernel):
 
     @property
     def T(self) -> Self:
-        """Both parts transposed; the variance is one of loads, and stays behind."""
-        return replace(self, prior=self.prior.T, correction=self.correction.T, seen=None)
+        """Both parts transposed; the variance is one of loads, and stays behind with what follows from it."""
+        return replace(self, prior=self.prior.T, correction=self.correction.T, seen=None, trust=None)
 
     def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
-        return replace(self, prior=self.prior * factor, correction=self.correction * factor)
+        seen = self.seen
+        if seen is not None:  # errors are in the unit of the response, too
+            seen = replace(seen, level=seen.level / torch.as_tensor(factor).to(seen.level).abs())
+        return replace(self, prior=self.prior * factor, correction=self.correction * factor, seen=seen)
 
     def predict(
         self, loads: Float[Tensor, "*batch_pair_component_space"]
@@ -105,6 +188,25 @@ class ConditionedKernel(ActingKernel):
         seen = self._seen()
         return (self.variance(loads) + self._energy(loads) / 100).sqrt() / seen.level.unsqueeze(-1)
 
+    def band(self, loads: Float[Tensor, "*batch_pair_component_space"], *, level: float = 0.9) -> tuple[Tensor, Tensor]:
+        """Two fields like the prediction: a share `level` of the true, noiseless responses lies between them.
+
+        The share is one over nodes, loads and systems like those of calibration; where `alarm` is raised it is not.
+        """
+        self.check_loads(loads)
+        factors, spread = self._trusted().at(level), self.spread(loads)
+        axes = (None,) * self.grid.dimension
+        inside, edge = (factors.new_tensor(mask) for mask in _inside_and_edge(self.grid))
+        widths = factors[(..., 0, *axes)] * inside + factors[(..., 1, *axes)] * edge
+        half = spread[(..., None, *axes)] * widths[(..., None, None, *(slice(None),) * self.grid.dimension)]
+        answer = self.predict(loads)
+        return answer - half, answer + half
+
+    @property
+    def alarm(self) -> Alarm:
+        """Whether the pairs look like those that bands and weights were tried on."""
+        return self._trusted().alarm
+
     def dense(self) -> Float[Tensor, "*batch row column"]:
         """Both parts."""
         return self.prior.dense() + self.correction.dense()
@@ -120,19 +222,20 @@ class ConditionedKernel(ActingKernel):
 
     def system(self, number: int) -> Self:
         """One of a batch with one axis."""
-        seen = self.seen
-        if seen is not None:
-            seen = seen.map(lambda value: value[number])
-        return replace(self, prior=self.prior.system(number), correction=self.correction.system(number), seen=seen)
+        seen, trust = self._told(lambda value: value[number])
+        prior, correction = self.prior.system(number), self.correction.system(number)
+        return replace(self, prior=prior, correction=correction, seen=seen, trust=trust)
 
     def with_batch(self, batch: tuple[int, ...]) -> Self:
         """The same systems, their axes folded otherwise."""
-        seen = self.seen
-        if seen is not None:
-            seen = seen.map(lambda value: value.reshape((*batch, *value.shape[1:])))
-        return replace(
-            self, prior=self.prior.with_batch(batch), correction=self.correction.with_batch(batch), seen=seen
-        )
+        seen, trust = self._told(lambda value: value.reshape((*batch, *value.shape[len(self.batch) :])))
+        prior, correction = self.prior.with_batch(batch), self.correction.with_batch(batch)
+        return replace(self, prior=prior, correction=correction, seen=seen, trust=trust)
+
+    def _told(self, change: Callable[[Tensor], Tensor]) -> tuple[Seen | None, Trust | None]:
+        """What is known besides the kernel, changed."""
+        seen, trust = self.seen, self.trust
+        return None if seen is None else seen.map(change), None if trust is None else trust.map(change)
 
     def _amounts(self, loads: Tensor) -> Float[Tensor, "*batch pair rank"]:
         """∫ r_j f."""
@@ -150,5 +253,29 @@ class ConditionedKernel(ActingKernel):
             raise KernelError(expected="a kernel as estimated", got="a transpose", remedy="ask the kernel itself")
         return self.seen
 
+    def _trusted(self) -> Trust:
+        self._seen()
+        if self.trust is None:
+            raise KernelError(
+                expected="weights calibrated on other systems", got="weights without calibration",
+                remedy="load pretrained weights, or see nipde.evaluation.calibrate.calibrated",
+            )  # fmt: skip
+        return self.trust
+
     def _ones(self) -> Float[Tensor, "*space"]:
         return self.correction.left.new_ones(self.grid.shape)
+
+
+def _inside_and_edge(grid: Grid) -> tuple[Bool[np.ndarray, "*space"], Bool[np.ndarray, "*space"]]:
+    """Unknown nodes, and those of them next to a clamped side: what evaluation counts apart."""
+    near = np.zeros(grid.shape, dtype=bool)
+    for place, axis in enumerate(grid.axes):
+        if axis.boundary.clamped:
+            np.moveaxis(near, place, 0)[[1, -2]] = True
+    return grid.unknown & ~near, grid.unknown & near
+
+
+def _distance(score: float) -> str:
+    if math.isnan(score):
+        return "not a number"
+    return f"{abs(score):.1f} usual deviations {'above' if score > 0 else 'below'} the median"

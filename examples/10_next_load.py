@@ -1,0 +1,59 @@
+"""
+Which load to apply next
+========================
+
+A kernel knows how much of a load its pairs have not seen, so it can say which load to apply next. Here specimens of
+rock have been loaded five times at random. Ten more loads are planned for each, and compared with ten random ones.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+import nipde
+from nipde.discovery.candidates import wave_loads
+from nipde.discovery.design import next_load, principal_loads
+from nipde.physics.darcy import Darcy
+from nipde.physics.random_fields import GaussianField
+
+recipe = nipde.DarcyRecipe(nodes=21, pairs=55, precision="float64")
+grid, model = recipe.grid, nipde.load("darcy-two-phase-gated")
+specimens = [recipe.build(np.uint64(seed)) for seed in range(8)]
+likely = GaussianField(1.0, rms=1.0).sample(grid, rng=np.random.default_rng(1), count=500)  # what one will ask
+
+
+def measured(specimen, loads):
+    responses = Darcy(grid, specimen.hidden[0]).solve(loads[:, 0].numpy())
+    return nipde.Pairs.from_arrays(loads[:, 0], responses, grid=grid, noise=0.0).to(dtype=torch.float32)
+
+
+# %%
+# Of thirty waves, which one would teach most about the first specimen?
+waves, kernel = wave_loads(grid, 30), model(measured(specimens[0], torch.tensor(specimens[0].loads[:5])))
+ranking = next_load(kernel, waves, likely)
+print(f"wave {ranking.best} would remove {float(ranking.gains[ranking.best]):.0%} of what is unknown of likely loads")
+
+# %%
+# If any load can be applied: the ten that leave least unknown. No response is needed to find them, so all are planned
+# at once; `nipde.discovery.untouched` does so before the first experiment.
+errors = {"random": torch.zeros(11), "planned": torch.zeros(11)}
+for specimen in specimens:
+    first, drawn, others = torch.tensor(specimen.loads).split([5, 10, 40])
+    asked, plan = measured(specimen, others), principal_loads(model(measured(specimen, first)), likely, count=10)
+    for name, more in (("random", drawn), ("planned", plan)):
+        pairs = measured(specimen, torch.cat([first, more]))
+        for count in range(5, 16):
+            gap = grid.norm(model(pairs.take(slice(0, count))) @ asked.loads - asked.responses)
+            errors[name][count - 5] += (gap / grid.norm(asked.responses)).mean() / len(specimens)
+print(", ".join(f"ten more {name} loads: mean error {float(values[-1]):.1%}" for name, values in errors.items()))
+
+figure, (left, *right) = plt.subplots(1, 4, figsize=(12, 3.2), layout="constrained", width_ratios=(1.5, 1, 1, 1))
+for name, values in errors.items():
+    left.plot(range(5, 16), 100 * values, marker="o", label=f"{name} loads")
+left.set(title="mean error on 40 loads never applied, %", xlabel="loads applied", ylim=(0, None))
+left.legend()
+shown = ("next wave", waves[ranking.best]), ("first planned load", plan[0]), ("tenth", plan[9])
+for axes, (title, load) in zip(right, shown, strict=True):
+    axes.pcolormesh(*grid.coordinates, load[0], shading="nearest", cmap="RdBu_r", vmin=-3, vmax=3)
+    axes.set(title=title, aspect="equal", xticks=(0, 1), yticks=(0, 1))
+plt.show()

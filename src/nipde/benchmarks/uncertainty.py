@@ -1,0 +1,175 @@
+"""Do bands hold what they promise, and does the alarm tell strangers from family? Pretrained weights for Darcy flow.
+
+Test systems are `darcy-literal` at 21², in neither training nor calibration. A band should hold its share of the true
+responses at the unknown nodes; shares and widths are means over queries and systems, widths relative to the root mean
+square of a system's true responses. Strangers are systems, or mistakes, that the weights were not made for.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nipde.context.pairs import Pairs
+from nipde.data.archive import Archive
+from nipde.data.generate import generate
+from nipde.data.plan import Plan
+from nipde.data.problems import AdvectionRecipe, DarcyRecipe
+from nipde.data.recipe import Recipe
+from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.evaluation.calibrate import QUERIES, contexts
+from nipde.evaluation.metrics import edge_of, interior_of
+from nipde.kernels.conditioned import ConditionedKernel
+from nipde.training.pretrained import load
+
+SEED = 6007
+WEIGHTS, NODES, LEVEL = "darcy-two-phase", 21, 0.9
+SYSTEMS, STRANGERS = 300, 100
+PAIRS, NOISE = (3, 5, 10, 20, 50, 100), (0.0, 0.01, 0.03, 0.05)
+#: Where the table of the calibration has no entry.
+BETWEEN = ((4, 0.0), (7, 0.005), (14, 0.001), (30, 0.02), (70, 0.04))
+#: Where nobody says how noisy the responses are.
+UNTOLD = ((5, 0.0), (5, 0.01), (50, 0.0), (50, 0.01))
+#: Where the alarm is tried.
+TRIED = tuple((pairs, noise) for pairs in (5, 50) for noise in (0.0, 0.01))
+
+Change = Callable[[Pairs], Pairs]
+
+
+@dataclass(frozen=True)
+class Strangers:
+    """Systems of another recipe, or a mistake made with pairs of the family."""
+
+    name: str
+    recipe: Recipe | None = None
+    change: Change = lambda pairs: pairs
+    #: Whether an alarm is required, or only of interest.
+    required: bool = True
+
+
+def strangers() -> tuple[Strangers, ...]:
+    """Who must be found out, and one that may be."""
+    size: dict[str, Any] = {"nodes": NODES, "pairs": 51}
+    stirred = AdvectionRecipe(**size)
+    return (
+        Strangers("contrast × 4: phases 48 and 3", DarcyRecipe(**size, phases=(48.0, 3.0))),
+        Strangers("contrast × 4: phases 12 and 0.75", DarcyRecipe(**size, phases=(12.0, 0.75))),
+        Strangers("axes of the responses swapped", change=swapped),
+        Strangers("loads × 1000", change=lambda pairs: pairs.scaled(load=1e3)),
+        Strangers("responses × 1000", change=lambda pairs: pairs.scaled(response=1e3)),
+        Strangers(f"advection, speed up to {stirred.speed:g}, diffusivity 1", stirred),
+        Strangers("the same, as stiff as the rocks are", stirred, lambda pairs: pairs.scaled(response=1 / 6)),
+        Strangers("arithmetic face means", DarcyRecipe(**size, face_mean="arithmetic"), required=False),
+    )
+
+
+def swapped(pairs: Pairs) -> Pairs:
+    """x of a response taken for y."""
+    return replace(pairs, responses=pairs.responses.mT.contiguous())
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    """All rows; `quick` sees 4 systems, and few strata."""
+    return measured(load(WEIGHTS), quick=quick)
+
+
+def measured(model: ConditionedNIPS, *, quick: bool) -> dict[str, Any]:
+    """The same of any calibrated weights for these systems."""
+    count, few = (4, 4) if quick else (SYSTEMS, STRANGERS)
+    with _archive(DarcyRecipe(nodes=NODES, pairs=PAIRS[-1] + QUERIES), count) as family:
+        rows = [
+            {**_coverage(model, family, pairs=pairs, noise=noise), "in_table": True, "noise_told": True}
+            for pairs in (PAIRS[1:2] if quick else PAIRS) for noise in (NOISE[:2] if quick else NOISE)
+        ]  # fmt: skip
+        others = [
+            {**_coverage(model, family, pairs=pairs, noise=noise, told=told), "in_table": not told, "noise_told": told}
+            for strata, told in ((BETWEEN, True), (UNTOLD, False)) for pairs, noise in strata[: 1 if quick else None]
+        ]  # fmt: skip
+        found = [row for one in strangers() for row in _found(model, family, one, few, TRIED[: 1 if quick else None])]
+    calibration = model.calibration
+    assert calibration is not None
+    return {
+        "weights": WEIGHTS,
+        "nodes": NODES,
+        "level": LEVEL,
+        "systems": count,
+        "queries": QUERIES,
+        "calibration": {"systems": calibration.systems, "threshold": calibration.threshold},
+        "overall": {name: float(np.mean([row[name] for row in rows])) for name in SHARES},
+        "lowest": {name: float(min(row[name] for row in rows)) for name in SHARES[:3]},
+        "rows": [*rows, *others],
+        "strangers": found,
+        "least_found": min(row["raised"] for row in found if row["required"]),
+    }
+
+
+SHARES = ("coverage", "inside", "edge", "width", "raised")
+
+
+def _coverage(
+    model: ConditionedNIPS, archive: Archive, *, pairs: int, noise: float, told: bool = True
+) -> dict[str, Any]:
+    """Share of true values within bands, their width, and how many systems raise the alarm."""
+    found: dict[str, list[Tensor]] = {name: [] for name in SHARES}
+    grid = archive.grid
+    places = {"coverage": grid.unknown, "inside": interior_of(grid), "edge": edge_of(grid)}
+    for kernel, queries in _kernels(model, archive, (pairs, noise), lambda some: _untold(some) if not told else some):
+        low, high = (side.to(queries.responses) for side in kernel.band(queries.loads, level=LEVEL))
+        within = (low <= queries.responses) & (queries.responses <= high)
+        for name, where in places.items():
+            found[name].append(within[..., torch.tensor(where)].double().flatten(1).mean(1))
+        size = queries.responses.square().flatten(1).mean(1).sqrt()
+        found["width"].append((high - low)[..., torch.tensor(grid.unknown)].flatten(1).mean(1) / size)
+        found["raised"].append(kernel.alarm.raised.double())
+    return {
+        "pairs": pairs,
+        "noise": noise,
+        **{name: float(torch.cat(values).double().mean()) for name, values in found.items()},
+    }
+
+
+def _found(
+    model: ConditionedNIPS, family: Archive, who: Strangers, systems: int, tried: tuple[tuple[int, float], ...]
+) -> Iterator[dict[str, Any]]:
+    """How many strangers raise the alarm, and why."""
+    with _archive(who.recipe, systems) if who.recipe is not None else nullcontext(family) as archive:
+        for pairs, noise in tried:
+            alarms = [k.alarm for k, _ in _kernels(model, archive, (pairs, noise), who.change, systems)]
+            scores = {name: torch.cat([alarm.scores[name] for alarm in alarms]) for name in alarms[0].scores}
+            yield {
+                "name": who.name,
+                "required": who.required,
+                "systems": systems,
+                "pairs": pairs,
+                "noise": noise,
+                "raised": float(torch.cat([alarm.raised for alarm in alarms]).double().mean()),
+                "least_score": float(torch.stack(list(scores.values())).abs().amax(0).min()),
+                "median_scores": {name: float(values.median()) for name, values in scores.items()},
+            }
+
+
+@torch.no_grad()
+def _kernels(
+    model: ConditionedNIPS, archive: Archive, stratum: tuple[int, float], change: Change, systems: int | None = None
+) -> Iterator[tuple[ConditionedKernel, Pairs]]:
+    weight, (pairs, noise) = next(model.parameters()), stratum
+    for context, queries in contexts(archive, part="test", context=pairs, noise=noise, systems=systems, seed=SEED):
+        yield model(change(context.to(dtype=weight.dtype, device=weight.device))), queries
+
+
+def _untold(pairs: Pairs) -> Pairs:
+    return replace(pairs, noise=None)
+
+
+@contextmanager
+def _archive(recipe: Recipe, systems: int) -> Iterator[Archive]:
+    """Test systems only, gone afterwards."""
+    with TemporaryDirectory() as folder:
+        plan = Plan(recipe, systems=systems, seed=SEED, split=(0.0, 0.0, 1.0))
+        yield generate(plan, Path(folder) / "systems", workers=1)

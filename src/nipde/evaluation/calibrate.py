@@ -1,0 +1,155 @@
+"""Bands and an alarm for Conditioned NIPS from systems it was not trained on: conformal quantiles over systems.
+
+In every stratum of pairs and noise, |error| / spread is pooled over nodes and queries, every system with the same
+weight and one more, of which nothing is known, counted as missed. A new system is then like one of those: the share of
+its nodes within the band is, on average over systems, at least the level.
+"""
+
+import copy
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from nipde.context.noise import with_white_noise_each
+from nipde.context.pairs import Pairs
+from nipde.data.archive import Archive
+from nipde.data.system import System
+from nipde.errors import ArchiveError
+from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.conditioning.calibration import Calibration, Stratum, noise_share, signature
+from nipde.evaluation.evaluate import BATCH
+from nipde.evaluation.metrics import edge_of, interior_of
+from nipde.evaluation.protocol import choose
+
+#: The strata, the levels, and how many queries of a system count.
+PAIRS, NOISE = (3, 5, 10, 20, 50, 100), (0.0, 0.002, 0.01, 0.03, 0.05)
+LEVELS, QUERIES = (0.5, 0.8, 0.9, 0.95), 15
+#: Share of contexts of calibration that raise the alarm.
+FALSE_ALARMS = 0.02
+#: Numbers of a signature that differ by less are alike, however narrow calibration found them: 5 %.
+LEAST_DEVIATION = 0.05
+
+
+def calibrated(
+    model: ConditionedNIPS,
+    archive: Archive,
+    *,
+    part: str = "validation",
+    pairs: Sequence[int] = PAIRS,
+    noise: Sequence[float] = NOISE,
+    systems: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int], None] = lambda finished: None,
+) -> ConditionedNIPS:
+    """The same weights with a calibration; `part` must be of systems that no training has seen.
+
+    `progress` hears of contexts as they are finished.
+    """
+    found = copy.deepcopy(model).eval()
+    found.calibration = None
+    table, scores = [], []
+    for context in sorted(pairs):
+        row = []
+        for share in sorted(noise):
+            drawn = contexts(archive, part=part, context=context, noise=share, systems=systems, seed=seed)
+            inside, edge, numbers = _measured(found, drawn, progress)
+            row.append(_stratum(inside, edge, numbers))
+            scores.append(_worst(row[-1], numbers))
+        table.append(tuple(row))
+    found.calibration = Calibration(
+        pairs=tuple(sorted(pairs)),
+        noise=tuple(sorted(noise)),
+        strata=tuple(table),
+        levels=LEVELS,
+        names=tuple(numbers),
+        threshold=_threshold(np.stack(scores, 1)),
+        systems=len(scores[0]),
+        archive=archive.digest,
+    )
+    return found
+
+
+def contexts(
+    archive: Archive, *, part: str, context: int, noise: float, systems: int | None = None, seed: int = 0
+) -> Iterator[tuple[Pairs, Pairs]]:
+    """Some systems at a time: noisy pairs as `choose` draws them, and up to `QUERIES` others without noise."""
+    draw = choose(archive, part=part, context=context, loads=part, systems=systems, seed=seed)
+    for places in np.array_split(np.arange(len(draw.systems)), -(-len(draw.systems) // BATCH)):
+        read, seeds = archive.read(draw.systems[places]), draw.seeds[places].tolist()
+        exact = _pairs(read, draw.contexts[places])
+        yield with_white_noise_each(exact, share=noise, seeds=seeds), _pairs(read, draw.queries[places, :QUERIES])
+
+
+def conformal_quantile(ratios: Float[np.ndarray, "system number"], level: float) -> float:
+    """Smallest bound on a share `level` of the numbers of all systems and of one more that has none within."""
+    systems, numbers = ratios.shape
+    rank = math.ceil(level * (systems + 1) * numbers - 1e-9)
+    if rank > ratios.size:
+        raise ArchiveError(
+            f"too few systems for bands of {level:g}", expected=f"at least {math.ceil(level / (1 - level) - 1e-9)}",
+            got=systems, remedy="generate more systems, or calibrate on another part",
+        )  # fmt: skip
+    return float(np.partition(ratios, rank - 1, axis=None)[rank - 1])
+
+
+Ratios = Float[np.ndarray, "system number"]
+Numbers = dict[str, Float[np.ndarray, " system"]]
+
+
+def _pairs(read: System, pairs: Int[np.ndarray, "system pair"]) -> Pairs:
+    chosen = np.arange(len(pairs))[:, None], pairs
+    return Pairs.from_arrays(read.loads[chosen], read.responses[chosen], grid=read.grid).to(dtype=torch.float64)
+
+
+@torch.no_grad()
+def _measured(
+    model: ConditionedNIPS, drawn: Iterator[tuple[Pairs, Pairs]], progress: Callable[[int], None]
+) -> tuple[Ratios, Ratios, Numbers]:
+    """|error| / spread inside and at the edge, and the signature, of every context."""
+    weight = next(model.parameters())
+    inside: list[Ratios] = []
+    edge: list[Ratios] = []
+    found = defaultdict(list)
+    for context, queries in drawn:
+        given = context.to(dtype=weight.dtype, device=weight.device)
+        kernel = model(given)
+        loads = queries.loads.to(weight)
+        errors = (kernel.predict(loads).to(queries.responses) - queries.responses).abs()
+        spread = kernel.spread(loads).to(errors)
+        ratios = errors / spread[(..., None, *(None,) * kernel.grid.dimension)]
+        for some, where in ((inside, interior_of(kernel.grid)), (edge, edge_of(kernel.grid))):
+            some.append(ratios[..., torch.tensor(where)].flatten(1).cpu().numpy())
+        for name, number in signature(kernel, noise_share(torch.as_tensor(given.noise), given.responses)).items():
+            found[name].append(number.double().cpu().numpy())
+        progress(len(ratios))
+    numbers = {name: np.concatenate(values) for name, values in found.items()}
+    return np.concatenate(inside), np.concatenate(edge), numbers
+
+
+def _stratum(inside: Ratios, edge: Ratios, numbers: Numbers) -> Stratum:
+    """Grids without an edge, or without an inside, have one factor for both."""
+    inside, edge = inside if inside.size else edge, edge if edge.size else inside
+    # As many deviations as in a normal distribution, from quantiles that few odd systems do not move.
+    deviations = [float(np.diff(np.quantile(values, (0.05, 0.95)))[0]) / 3.29 for values in numbers.values()]
+    return Stratum(
+        inside=tuple(conformal_quantile(inside, level) for level in LEVELS),
+        edge=tuple(conformal_quantile(edge, level) for level in LEVELS),
+        median=tuple(float(np.median(values)) for values in numbers.values()),
+        deviation=tuple(max(value, LEAST_DEVIATION) for value in deviations),
+    )
+
+
+def _worst(stratum: Stratum, numbers: Numbers) -> Float[np.ndarray, " system"]:
+    """Largest score of every context."""
+    entries = zip(numbers.values(), stratum.median, stratum.deviation, strict=True)
+    return np.max([np.abs(values - median) / deviation for values, median, deviation in entries], axis=0)
+
+
+def _threshold(scores: Float[np.ndarray, "system stratum"]) -> float:
+    """Of all contexts together; of few systems, the largest score of all."""
+    kept = min(1.0, (1 - FALSE_ALARMS) * (1 + 1 / len(scores)))
+    return float(np.quantile(scores, kept, method="higher"))

@@ -1,0 +1,227 @@
+"""A calibration is a table: looked up between its strata, written as JSON, and carried by every kernel."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from nipde.boundary import Dirichlet, Neumann, Periodic
+from nipde.context.noise import with_white_noise
+from nipde.context.pairs import Pairs
+from nipde.errors import KernelError
+from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.conditioning.calibration import Calibration, Stratum
+from nipde.evaluation.metrics import edge_of, interior_of
+from nipde.grid import Axis, Grid
+from nipde.kernels.conditioned import Alarm, _inside_and_edge
+from nipde.physics.darcy import Darcy
+from nipde.physics.random_fields import GaussianField, TwoPhase
+
+LEVELS = (0.5, 0.9)
+
+
+def stratum(size, *, contrast=1.4):
+    return Stratum(
+        inside=(size, 2 * size), edge=(3 * size, 4 * size), median=(1.6, 0.0, contrast), deviation=(0.2, 0.2, 0.2)
+    )
+
+
+def table(**changes):
+    """Factors 1, 4 with pairs 10, 1000 at zero noise, and twice as much at a share of 0.04."""
+    strata = tuple(tuple(stratum(size * more) for more in (1.0, 2.0)) for size in (1.0, 4.0))
+    names = ("stiffness", "misfit", "contrast")
+    values = {"pairs": (10, 1000), "noise": (0.0, 0.04), "strata": strata, "levels": LEVELS, "names": names}
+    return Calibration(**{**values, "threshold": 4.0, "systems": 40, "archive": "abc", **changes})
+
+
+def darcy(nodes=11, *, count=10, seed=0, noise=0.0):
+    grid, rng = Grid.uniform(nodes), np.random.default_rng(seed)
+    rock = TwoPhase()(GaussianField(4.0).sample(grid, rng=rng, count=1)[0])
+    loads = GaussianField(1.0, rms=1.0).sample(grid, rng=rng, count=count)
+    pairs = Pairs.from_arrays(loads, Darcy(grid, rock).solve(loads), grid=grid, noise=0.0)
+    return with_white_noise(pairs, share=noise, seed=seed)
+
+
+def stacked(*systems):
+    fields = (torch.stack([getattr(one, name) for one in systems]) for name in ("loads", "responses"))
+    return Pairs(systems[0].grid, *fields, noise=torch.tensor([float(one.noise) for one in systems]).double())
+
+
+def model_with(calibration, **options):
+    torch.manual_seed(0)
+    model = ConditionedNIPS(dimension=2, channels=8, **options).double().eval().requires_grad_(False)
+    model.calibration = calibration
+    return model
+
+
+def test_json_gives_back_the_same_table():
+    calibration = table()
+    again = Calibration.from_dict(json.loads(json.dumps(calibration.to_dict())))
+    assert again == calibration
+    assert again != table(threshold=5.0)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "share", "factor"),
+    [
+        (10, 0.0, 1.0), (1000, 0.0, 4.0), (10, 0.04, 2.0),  # the strata themselves
+        (100, 0.0, 2.0),  # half way in log d: the geometric mean
+        (10, 0.01, 1.5), (100, 0.01, 3.0),  # half way in √noise: the arithmetic mean
+        (2, 0.0, 1.0), (10**4, 0.9, 8.0),  # outside: the end
+    ],
+)  # fmt: skip
+def test_factors_between_the_strata(pairs, share, factor):
+    kernel = model_with(None)(darcy())
+    trust = table().trust(kernel, pairs=pairs, share=torch.tensor(share, dtype=torch.float64))
+    assert trust.factors.numpy() == pytest.approx(factor * np.array([[1, 3], [2, 4]]))
+    assert torch.equal(trust.at(0.9), trust.factors[1])
+
+
+def test_weights_stay_as_they_are():
+    plain, told = model_with(None), model_with(table())
+    assert plain.state_dict().keys() == told.state_dict().keys()
+    told.load_state_dict(plain.state_dict())
+    assert told.calibration == table()
+    assert torch.equal(plain(darcy()).dense(), told(darcy()).dense())
+
+
+def test_a_band_is_spread_times_factor_around_the_answer():
+    pairs = darcy(count=12)
+    kernel = model_with(table())(pairs.take(slice(0, 10)))
+    loads = pairs.loads[10:]
+    low, high = kernel.band(loads, level=0.5)
+    answer, spread = kernel @ loads, kernel.spread(loads)
+    assert low.shape == high.shape == answer.shape
+    assert torch.allclose((low + high) / 2, answer)
+    half = (high - low)[:, 0] / 2 / spread[:, None, None]
+    inside, edge = (torch.tensor(where(kernel.grid)) for where in (interior_of, edge_of))
+    assert torch.allclose(half[:, inside], torch.tensor(1.0).double())
+    assert torch.allclose(half[:, edge], torch.tensor(3.0).double())
+    assert float(half[:, ~inside & ~edge].abs().max()) == 0  # a clamped node is known
+    wider = kernel.band(loads)
+    assert bool((wider[1] - wider[0] >= high - low).all())
+
+
+def test_bands_change_their_unit_with_the_kernel():
+    pairs = darcy()
+    kernel = model_with(table())(pairs)
+    low, high = kernel.band(pairs.loads)
+    for factor in (1e3, -2.0):
+        sides = (kernel * factor).band(pairs.loads)
+        expected = (low * factor, high * factor) if factor > 0 else (high * factor, low * factor)
+        assert all(torch.allclose(side, wanted) for side, wanted in zip(sides, expected, strict=True))
+
+
+def test_noise_widens_the_factor_of_its_own_system_only():
+    both = stacked(darcy(seed=1), darcy(seed=2, noise=0.04))
+    kernel = model_with(table())(both)
+    clean, noisy = kernel.trust.factors.numpy()
+    assert clean == pytest.approx(np.array([[1, 3], [2, 4]]))
+    assert noisy == pytest.approx(2 * clean, rel=1e-3)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_systems_and_batches_keep_their_own(noise):
+    one, two = (darcy(seed=seed, noise=noise) for seed in (1, 2))
+    model = model_with(table())
+    kernel, alone = model(stacked(one, two)), model(two)
+    low, high = kernel.band(stacked(one, two).loads)
+    for second in (kernel.system(1), kernel.with_batch((1, 2)).with_batch((2,)).system(1), alone):
+        assert all(
+            torch.allclose(found, wanted[1])
+            for found, wanted in zip(second.band(two.loads), (low, high), strict=True)
+        )  # fmt: skip
+        assert second.alarm.raised.shape == ()
+        assert float(second.alarm.scores["contrast"]) == pytest.approx(float(kernel.alarm.scores["contrast"][1]))
+    assert kernel.with_batch((1, 2)).alarm.raised.shape == (1, 2)
+
+
+def test_without_calibration_there_is_no_band_and_no_alarm():
+    kernel = model_with(None)(darcy())
+    for ask in (lambda: kernel.band(darcy().loads), lambda: kernel.alarm):
+        with pytest.raises(KernelError, match="calibrated"):
+            ask()
+
+
+def test_a_transpose_has_neither():
+    kernel = model_with(table())(darcy())
+    for ask in (lambda: kernel.T.band(darcy().loads), lambda: kernel.T.alarm, lambda: kernel.T.T.alarm):
+        with pytest.raises(KernelError, match="got a transpose"):
+            ask()
+
+
+def test_refusals_name_what_there_is():
+    kernel = model_with(table())(darcy())
+    with pytest.raises(KernelError, match=r"expected one of 0\.5, 0\.9, got 0\.7"):
+        kernel.band(darcy().loads, level=0.7)
+    with pytest.raises(KernelError, match="load does not fit"):
+        kernel.band(darcy().loads[0])
+    with pytest.raises(KernelError, match="calibration of another prior"):
+        model_with(table(), prior="gated", terms=4)(darcy())
+    with pytest.raises(KernelError, match="expected one system"):
+        model_with(table())(stacked(darcy(seed=1), darcy(seed=2))).alarm.reasons()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_order_and_rotation_of_pairs_leave_the_alarm_alone(noise):
+    pairs, model = darcy(noise=noise), model_with(table())
+    expected = model(pairs).alarm.scores
+    matrix = torch.randn(10, 10, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    for other in (pairs.take(torch.randperm(10)), pairs.mixed(torch.linalg.qr(matrix).Q)):
+        found = model(other).alarm.scores
+        for name, score in expected.items():
+            assert float(found[name]) == pytest.approx(float(score), abs=1e-6)
+
+
+def test_units_move_the_stiffness_alone():
+    pairs, model = darcy(), model_with(table())
+    calm, loud = model(pairs).alarm, model(pairs.scaled(load=1e3)).alarm
+    assert not bool(calm.raised)
+    assert bool(loud.raised)
+    assert float(loud.scores["stiffness"] - calm.scores["stiffness"]) == pytest.approx(np.log(1e3) / 0.2)
+    for name in ("misfit", "contrast"):
+        assert float(loud.scores[name]) == pytest.approx(float(calm.scores[name]), abs=1e-4)
+
+
+def test_the_misfit_counts_what_noise_does_not_explain():
+    model, noisy = model_with(table()), darcy(noise=0.03)
+    told, secret = model(noisy).alarm.scores["misfit"], model(replace(noisy, noise=0.0)).alarm.scores["misfit"]
+    assert abs(float(told)) < 1
+    assert float(secret) > 4
+
+
+def test_reasons_are_sentences():
+    alarm = Alarm({"stiffness": torch.tensor([0.5, -9.0]), "misfit": torch.tensor([1.0, 20.0])}, 4.0)
+    assert alarm.raised.tolist() == [False, True]
+    assert alarm.reasons(0) == (
+        "Nothing unusual: misfit is furthest out, 1.0 usual deviations above the median, within 4.0."
+    )
+    said = alarm.reasons(1)
+    assert said.startswith(
+        "Unlike calibration: misfit 20.0 usual deviations above the median, beyond 4.0 (responses that"
+    )
+    assert "stiffness 9.0 usual deviations below the median" in said
+
+
+def test_what_is_not_a_number_raises_the_alarm():
+    alarm = Alarm({"stiffness": torch.tensor(torch.nan), "misfit": torch.tensor(0.0)}, 4.0)
+    assert bool(alarm.raised)
+    assert "stiffness not a number" in alarm.reasons()
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        Grid.uniform(7),
+        Grid((Axis(9),)),
+        Grid((Axis(7), Axis(8, 2.0, Periodic()))),
+        Grid((Axis(5), Axis(6, 1.0, Neumann()), Axis(5, 1.0, Dirichlet()))),
+    ],
+    ids=["2d", "1d", "periodic", "3d"],
+)
+def test_kernels_and_evaluation_agree_on_what_the_edge_is(grid):
+    inside, edge = _inside_and_edge(grid)
+    assert np.array_equal(inside, interior_of(grid))
+    assert np.array_equal(edge, edge_of(grid))
