@@ -4,7 +4,7 @@ Test systems and loads are in no training; their seeds are others than those of 
 call of `nipde evaluate`. Weights and how they were trained: docs/conditioned.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from nipde.data.archive import Archive
 from nipde.data.generate import generate
 from nipde.data.plan import Plan
-from nipde.data.problems import AdvectionRecipe, DarcyRecipe, MixedDarcyRecipe
+from nipde.data.problems import DarcyRecipe
 from nipde.data.recipe import Recipe
 from nipde.evaluation.evaluate import evaluate
 from nipde.evaluation.named import named
@@ -32,65 +32,48 @@ KEPT = ("held_out", "worst_decile", "held_out_interior", "held_out_edge", "in_co
 def measure(*, quick: bool) -> dict[str, Any]:
     """All rows; `quick` sees 2 systems of the small grids."""
     with TemporaryDirectory() as folder:
-        rows = list(_rows(Path(folder), quick=quick))
-    return {
-        "rows": rows,
-        "weights": {name: _about(name) for name in sorted({row["weights"] for row in rows if row["weights"]})},
-    }
+        return recorded(_rows(Path(folder), quick=quick))
+
+
+def recorded(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Rows, and what their weights are."""
+    kept = list(rows)
+    return {"rows": kept, "weights": {name: _about(name) for name in sorted({row["weights"] for row in kept} - {""})}}
 
 
 def _rows(folder: Path, *, quick: bool) -> Iterator[dict[str, Any]]:
-    def made(recipe: Recipe) -> Archive:
-        return _archive(recipe, folder, quick=quick)
-
-    def asked(weights: str, archive: Archive, what: str, **options: Any) -> dict[str, Any]:
-        return _row(weights, archive, what, systems=2 if quick else None, **options)
-
-    literal = {nodes: made(DarcyRecipe(nodes=nodes, pairs=100)) for nodes in ((11, 21) if quick else SYSTEMS)}
-    for weights in ("darcy-two-phase", "darcy-two-phase-gated"):
+    nodes = (11, 21) if quick else tuple(SYSTEMS)
+    literal = {count: archive_of(DarcyRecipe(nodes=count, pairs=100), folder, quick=quick) for count in nodes}
+    for weights, knows in (("darcy-two-phase", True), ("darcy-two-phase-gated", False)):
         for context in PAIRS:
             for noise in (0.0, 0.01, 0.05):
-                yield asked(weights, literal[21], "literal", context=context, noise=noise)
-        for nodes, archive in literal.items():
-            if nodes != 21:
-                yield asked(weights, archive, "literal", context=50)
-    mixed = {nodes: made(MixedDarcyRecipe(nodes=nodes, pairs=120)) for nodes in ((21,) if quick else (15, 21, 41))}
-    for context in (100, 50, 20, 10, 5, 3):
-        for noise in (0.0, 0.01, 0.05):
-            yield asked("darcy", mixed[21], "mixed", context=context, noise=noise)
-    for nodes, archive in mixed.items():
-        if nodes != 21:
-            yield asked("darcy", archive, "mixed", context=50)
-    for contrast in (1.5, 4.0, 10.0, 30.0):
-        phases = (6 * contrast**0.5, 6 / contrast**0.5)
-        archive = made(DarcyRecipe(nodes=21, pairs=100, phases=phases))
-        yield asked("darcy", archive, f"contrast {contrast:g}", context=50, noise=0.01)
-    stirred = made(AdvectionRecipe(nodes=21, pairs=100))
-    for weights in ("advection", "advection-gated"):
-        for archive, what in ((stirred, "advection"), (literal[21], "literal")):
-            for context, noise in ((50, 0.0), (10, 0.0), (50, 0.01)):
-                yield asked(weights, archive, what, context=context, noise=noise)
+                yield row(weights, literal[21], "literal", quick=quick, context=context, noise=noise, inversion=knows)
+        for count, archive in literal.items():
+            if count != 21:
+                yield row(weights, archive, "literal", quick=quick, context=50, inversion=knows, kernels=False)
     yield from _classical(literal[21], quick=quick)
 
 
-def _row(weights: str, archive: Archive, what: str, *, systems: int | None, **options: Any) -> dict[str, Any]:
-    found = evaluate(load(weights), archive, seed=SEED, systems=systems, **options)
+def row(weights: str, archive: Archive, what: str, *, quick: bool, **options: Any) -> dict[str, Any]:
+    """One call of evaluate with pretrained weights."""
+    found = evaluate(load(weights), archive, seed=SEED, systems=2 if quick else None, **options)
     return {"weights": weights, "systems_of": what, "nodes": archive.grid.shape[0], **_kept(found)}
 
 
 def _classical(archive: Archive, *, quick: bool) -> Iterator[dict[str, Any]]:
     """By number of pairs, on the same systems as the rows above (the slow ones on the first of them)."""
     with TemporaryDirectory() as folder:
-        training = _archive(DarcyRecipe(nodes=21, pairs=50), Path(folder), quick=quick, seed=SEED + 1, test=False)
+        training = archive_of(DarcyRecipe(nodes=21, pairs=50), Path(folder), quick=quick, seed=SEED + 1, test=False)
         for name in ("minimum-norm",) if quick else CLASSICAL:
             estimator = named(name, archive, training=training)
             for context in PAIRS:
                 systems = 2 if quick else SLOW.get(name)
-                found = evaluate(estimator, archive, seed=SEED, systems=systems, context=context, inversion=False)
+                found = evaluate(estimator, archive, seed=SEED, systems=systems, context=context, inversion=False,
+                                 kernels=False)  # fmt: skip
                 yield {"weights": "", "estimator": name, "systems_of": "literal", "nodes": 21, **_kept(found)}
 
 
-def _archive(recipe: Recipe, folder: Path, *, quick: bool, seed: int = SEED, test: bool = True) -> Archive:
+def archive_of(recipe: Recipe, folder: Path, *, quick: bool, seed: int = SEED, test: bool = True) -> Archive:
     """Test systems only, or training systems only."""
     systems = 4 if quick else SYSTEMS[recipe.nodes] if test else 1000
     split = (0.0, 0.0, 1.0) if test else (1.0, 0.0, 0.0)
@@ -109,7 +92,7 @@ def _about(name: str) -> dict[str, Any]:
     training = told["training"]
     return {
         "parameters": parameters,
-        "minutes": training["seconds"] / 60,
-        "steps": training["step"],
+        "minutes": told["curve"][-1]["seconds"] / 60,
+        "steps": told["curve"][-1]["step"],
         "recipe": training["recipe"],
     }

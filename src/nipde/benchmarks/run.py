@@ -19,12 +19,17 @@ MEASUREMENTS = {
     "tokens": "time and memory of NIPS and NAO from 441 to 65,536 nodes, and NAO's memory limit as a prediction",
     "symmetry": "change of every estimator's kernel under symmetries of the pairs and of the square",
     "yardsticks": "errors of the classical estimators on Darcy flow, without and with noise",
+    "conditioned": "Conditioned NIPS: errors by pairs, noise, grid and law, beside the classical estimators",
+    "conditioned-laws": "the same for the general weights over their range, and for media that move",
+    "conditioned-cost": "time of Conditioned NIPS over that of its bare products, and its growth with the grid",
     "interruptions": "training killed, told to stop, and out of disk; every end against that of an undisturbed run",
     "processes": "two training processes against one: loss curves, and one of them killed",
     "throughput": "samples per second of training against the bare loop",
     "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
     "integrity": "flipped bits, cut and deleted files over every file of an archive",
     "kills": "workers and whole runs killed and continued",
+    "design": "ten chosen loads against random ones: how many of these give the same held-out error",
+    "uncertainty": "share of true values within bands by pairs and noise, and who raises the alarm",
 }
 
 

@@ -9,10 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from nipde.benchmarks.conditioned_table import conditioned, cost, laws
 from nipde.benchmarks.darcy_table import darcy
+from nipde.benchmarks.design_table import design
 from nipde.benchmarks.markdown import percent as _percent
 from nipde.benchmarks.markdown import table as _table
 from nipde.benchmarks.record import read_record
+from nipde.benchmarks.uncertainty_table import uncertainty
 from nipde.errors import NipdeError
 
 BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n)(.*?)(<!-- end table -->)", re.DOTALL)
@@ -294,6 +297,9 @@ def _throughput(found: dict[str, Any]) -> str:
 
 
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "conditioned": conditioned,
+    "conditioned-laws": laws,
+    "conditioned-cost": cost,
     "physics": _physics,
     "random-fields": _random_fields,
     "params": _params,
@@ -311,6 +317,8 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "darcy-quick": darcy,
     "darcy-standard": darcy,
     "darcy-paper": darcy,
+    "design": design,
+    "uncertainty": uncertainty,
 }
 
 

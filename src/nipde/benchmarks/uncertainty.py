@@ -88,7 +88,7 @@ def measured(model: ConditionedNIPS, *, quick: bool) -> dict[str, Any]:
             for pairs in (PAIRS[1:2] if quick else PAIRS) for noise in (NOISE[:2] if quick else NOISE)
         ]  # fmt: skip
         others = [
-            {**_coverage(model, family, pairs=pairs, noise=noise, told=told), "in_table": not told, "noise_told": told}
+            {**_coverage(model, family, pairs=pairs, noise=noise, told=told), "in_table": False, "noise_told": told}
             for strata, told in ((BETWEEN, True), (UNTOLD, False)) for pairs, noise in strata[: 1 if quick else None]
         ]  # fmt: skip
         found = [row for one in strangers() for row in _found(model, family, one, few, TRIED[: 1 if quick else None])]

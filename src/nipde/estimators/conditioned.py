@@ -60,12 +60,14 @@ class ConditionedNIPS(nn.Module):
         self.calibration: Calibration | None = None
 
     def forward(self, pairs: Pairs) -> ConditionedKernel:
-        """The kernel in physical units; batch axes of the pairs are its batch axes."""
+        """The kernel in physical units, in the precision of the weights; batch axes of the pairs are its batch axes."""
         self._check(pairs)
+        pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
         flat = _one_axis(pairs)
         if flat.mask is None:
             return self._of(flat).with_batch(pairs.batch)
-        kernel = completed(flat, self._of)
+        # Calibration has seen no gaps.
+        kernel = replace(completed(flat, self._of), trust=None)
         return kernel.with_batch(pairs.batch)
 
     def _of(self, flat: Pairs) -> ConditionedKernel:
@@ -92,8 +94,8 @@ class ConditionedNIPS(nn.Module):
         kernel = ConditionedKernel(
             flat.grid, prior, LowRankKernel(flat.grid, left, right), Seen(metric, strengths, penalty, level, misfit)
         )
-        if self.calibration is None:
-            return kernel
+        if self.calibration is None or (flat.load_noise is not None and bool(torch.as_tensor(flat.load_noise).any())):
+            return kernel  # noisy loads it has not seen, either
         share = noise_share(noise, flat.responses)
         return replace(kernel, trust=self.calibration.trust(kernel, pairs=flat.count, share=share))
 

@@ -61,12 +61,14 @@ def evaluate(
     seed: int = 0,
     loads: str = "test",
     inversion: bool = True,
+    kernels: bool = True,
     progress: Callable[[int], None] = lambda finished: None,
 ) -> dict[str, Any]:
     """Means over systems with their intervals, as JSON; a measure that does not apply is None.
 
     Kernel and microstructure need Darcy systems; `inversion=False` spares the microstructure, which takes far longer
-    than the estimate where that knows no law. `loads` as in `choose`; `progress` hears of systems as they are finished.
+    than the estimate where that knows no law, `kernels=False` the comparison of kernels. `loads` as in `choose`;
+    `progress` hears of systems as they are finished.
     """
     draw = choose(archive, part=part, context=context, loads=loads, systems=systems, seed=seed)
     found: Scores = defaultdict(list)
@@ -82,7 +84,7 @@ def evaluate(
             found["seconds"].append(time.process_time() - start)
             _extend(found, _answers(estimator, predictor, exact, queries))
             for kernel, law in zip(_kernels(predictor), true_laws(archive, read), strict=False):
-                _extend(found, _readings(kernel, law, inversion=inversion))
+                _extend(found, _readings(kernel, law, inversion=inversion, values=kernels))
             progress(len(places))
     return {
         **{name: summary.mean(found[name]).to_dict() if found[name] else None for name in MEASURES},
@@ -129,10 +131,10 @@ def _answers(estimator: Estimator, predictor: Predictor, exact: Pairs, queries: 
     return {name: errors.mean(-1).tolist() for name, errors in scores.items()}
 
 
-def _readings(kernel: Kernel, law: Darcy, *, inversion: bool) -> Scores:
+def _readings(kernel: Kernel, law: Darcy, *, inversion: bool, values: bool) -> Scores:
     """What one kernel can be asked for where the law is known: its values, and the material behind it."""
     grid, scores = law.grid, {}
-    if grid.size <= DENSE_NODES:
+    if values and grid.size <= DENSE_NODES:
         truth = torch.from_numpy(law.green())
         scores["kernel"] = [float(kernel_error(grid, kernel.dense().to(truth), truth))]
     if not inversion:

@@ -128,7 +128,7 @@ class ConditionedKernel(ActingKernel):
     prior: Prior
     correction: LowRankKernel
     seen: Seen | None = None
-    #: None unless the weights were calibrated.
+    #: None unless weights were calibrated, loads are exact and responses without gaps.
     trust: Trust | None = None
 
     @property
@@ -191,7 +191,8 @@ class ConditionedKernel(ActingKernel):
     def band(self, loads: Float[Tensor, "*batch_pair_component_space"], *, level: float = 0.9) -> tuple[Tensor, Tensor]:
         """Two fields like the prediction: a share `level` of the true, noiseless responses lies between them.
 
-        The share is one over nodes, loads and systems like those of calibration; where `alarm` is raised it is not.
+        The share is one over nodes, loads and systems like those of calibration; loads of another smoothness and
+        systems that raise the `alarm` are not.
         """
         self.check_loads(loads)
         factors, spread = self._trusted().at(level), self.spread(loads)
@@ -257,8 +258,8 @@ class ConditionedKernel(ActingKernel):
         self._seen()
         if self.trust is None:
             raise KernelError(
-                expected="weights calibrated on other systems", got="weights without calibration",
-                remedy="load pretrained weights, or see nipde.evaluation.calibrate.calibrated",
+                "nothing is known of errors like these", expected="calibrated weights, exact loads and no gaps",
+                got="others", remedy="load pretrained weights, or see nipde.evaluation.calibrate.calibrated",
             )  # fmt: skip
         return self.trust
 
