@@ -145,6 +145,16 @@ def test_without_calibration_there_is_no_band_and_no_alarm():
             ask()
 
 
+def test_neither_where_calibration_has_not_been():
+    pairs, model = darcy(), model_with(table())
+    gap = torch.ones_like(pairs.responses, dtype=torch.bool)
+    assert not bool(model(replace(pairs, mask=gap, load_noise=0.0)).alarm.raised)
+    gap[0, 0, 5, 5] = False
+    for other in (replace(pairs, mask=gap), replace(pairs, load_noise=0.01)):
+        with pytest.raises(KernelError, match="exact loads and no gaps"):
+            model(other).band(pairs.loads)
+
+
 def test_a_transpose_has_neither():
     kernel = model_with(table())(darcy())
     for ask in (lambda: kernel.T.band(darcy().loads), lambda: kernel.T.alarm, lambda: kernel.T.T.alarm):

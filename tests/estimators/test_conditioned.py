@@ -261,3 +261,11 @@ def test_covariance_agrees_with_variance(name):
     covariance = kernel.covariance(loads, loads)
     assert gap(covariance.diagonal(dim1=-2, dim2=-1), kernel.variance(loads)) <= 1e-10
     assert float(torch.linalg.eigvalsh(covariance).min()) >= -1e-10 * float(covariance.max())
+
+
+def test_pairs_come_to_the_precision_of_the_weights(name):
+    pairs, _ = darcy_pairs()
+    model = model_of(name)
+    kernel = model.float()(pairs)
+    assert (kernel @ pairs.loads).dtype == torch.float32
+    assert gap((kernel @ pairs.loads).double(), pairs.responses) <= 1e-4
