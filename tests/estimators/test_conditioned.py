@@ -12,7 +12,7 @@ from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.grid import Axis, Grid
-from nipde.kernels.elliptic import EllipticKernel
+from nipde.kernels.elliptic import EllipticKernel, least_rough
 from nipde.physics.advection import AdvectionDiffusion
 from nipde.physics.darcy import Darcy
 from nipde.physics.random_fields import GaussianField, TwoPhase
@@ -269,3 +269,16 @@ def test_pairs_come_to_the_precision_of_the_weights(name):
     kernel = model.float()(pairs)
     assert (kernel @ pairs.loads).dtype == torch.float32
     assert gap((kernel @ pairs.loads).double(), pairs.responses) <= 1e-4
+
+
+def test_a_checkerboard_that_nobody_can_measure_is_removed():
+    pairs, rock = darcy_pairs(13, count=3)
+    log = torch.tensor(rock).log()[None]
+    board = (-1.0) ** torch.arange(13)
+    hidden = -(torch.exp(-log) + 0.03 * torch.outer(board, board)).log()
+    responses = [
+        EllipticKernel(pairs.grid, one[0], torch.ones((), dtype=torch.float64)) @ pairs.loads for one in (log, hidden)
+    ]
+    assert gap(responses[1], responses[0]) <= 1e-12
+    assert gap(hidden, log) > 0.05
+    assert gap(least_rough(pairs.grid, hidden, -1.0), log) <= 1e-12

@@ -12,7 +12,7 @@ from nipde.estimators.conditioning.balance_fit import BalanceFit, Belief, Linear
 from nipde.estimators.conditioning.prior_net import PriorNet
 from nipde.estimators.conditioning.whitening import Whitened
 from nipde.grid import Grid
-from nipde.kernels.elliptic import EllipticKernel
+from nipde.kernels.elliptic import EllipticKernel, least_rough
 from nipde.kernels.fluxes import fluxes_of
 
 #: Before the network speaks: log b within about 1/2 of a constant over a tenth of the box, and drift slow.
@@ -50,6 +50,9 @@ class EllipticPrior(nn.Module):
                 with torch.no_grad():
                     solved = self._solved(pairs, found.detach())
             found = fit.step(found, belief, slopes_of=solved, iterations=self.iterations)
+        if not torch.is_grad_enabled():
+            even = least_rough(pairs.grid, found[:, 0], self.mean_power)
+            found = torch.cat([even.unsqueeze(1), found[:, 1:]], 1)
         return self.kernel(pairs.grid, found)
 
     def kernel(self, grid: Grid, coefficients: Tensor) -> EllipticKernel:
