@@ -2,8 +2,8 @@
 The paper's model
 =================
 
-NIPS at the size of the paper's Darcy table: 21 × 21 nodes, 50 pairs, 40 channels, 4 layers. nipde has no trained
-weights yet, so it starts from random ones. Fifty steps show how training goes; they do not make a good model.
+NIPS at the size of the paper's Darcy table: 21 × 21 nodes, 50 pairs, 40 channels, 4 layers. No trained weights of
+it come with nipde, so it starts from random ones. Fifty steps show how training goes; they do not make a good model.
 """
 
 import matplotlib.pyplot as plt

@@ -110,3 +110,24 @@ def test_the_darcy_tables_are_run_and_continued(tmp_path):
     assert "21-nao-2-seed0" in " ".join(record["pending"])
     again = json.loads(run_darcy("trial", **options).read_text())["measured"]
     assert again["rows"] == record["rows"]  # what is finished is not done again
+
+
+def test_conditioned_nips_is_good_at_any_size(measured):
+    rows = measured("conditioned")["rows"]
+    clean = {row["weights"]: row["held_out"]["mean"] for row in rows if row["pairs"] == 50 and not row["noise"]}
+    assert clean["darcy-two-phase"] < 1e-3 < clean["darcy-two-phase-gated"] < 0.2
+    laws = {(row["weights"], row["systems_of"], row["pairs"], row["noise"]): row["held_out"]["mean"]
+            for row in measured("conditioned-laws")["rows"]}  # fmt: skip
+    assert laws["darcy", "mixed", 50, 0.01] < 0.03
+    assert laws["advection", "advection", 50, 0.0] < 0.02
+
+
+def test_what_conditioned_nips_costs_is_counted(measured):
+    found = measured("conditioned-cost")
+    assert all(row["products"] > 10 and row["ratio"] > 0.3 for row in found["ratios"])
+    assert all(0.5 < row["exponents"]["bytes"] < 1.5 for row in found["growth"])
+
+
+@pytest.mark.parametrize("name", ["uncertainty", "design"])
+def test_bands_and_designs_are_measured(measured, name):
+    assert measured(name)

@@ -282,3 +282,12 @@ def test_a_checkerboard_that_nobody_can_measure_is_removed():
     assert gap(responses[1], responses[0]) <= 1e-12
     assert gap(hidden, log) > 0.05
     assert gap(least_rough(pairs.grid, hidden, -1.0), log) <= 1e-12
+
+
+def test_without_a_clamped_side_there_is_no_law_to_solve():
+    grid = Grid((Axis(9, boundary=Neumann()), Axis(9, boundary=Periodic())))
+    fields = torch.randn(2, 4, 1, 9, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    pairs = Pairs(grid, *fields, noise=0.0)
+    with pytest.raises(PairsError, match="expected a Dirichlet axis"):
+        model_of("elliptic")(pairs)
+    assert gap(model_of("gated")(pairs) @ pairs.loads, pairs.responses) <= 1e-6

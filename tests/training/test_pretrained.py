@@ -98,6 +98,7 @@ def test_a_run_becomes_weights_with_a_card(tmp_path, capsys):
     told = json.loads((tmp_path / "shelf" / "mine.json").read_text())
     assert (told["about"], len(told["curve"])) == ("a try", 2)
     assert told["calibration"]["systems"] == 42
+    assert nipde.load(tmp_path / "shelf" / "mine.safetensors").calibration is not None
     again = nipde.load_model(tmp_path / "shelf" / "mine.safetensors")
     trained = nipde.load_model(tmp_path / "run")
     assert all(torch.equal(a, b) for a, b in zip(again.parameters(), trained.parameters(), strict=True))

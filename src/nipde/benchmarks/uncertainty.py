@@ -30,7 +30,7 @@ from nipde.training.pretrained import load
 
 SEED = 6007
 WEIGHTS, NODES, LEVEL = "darcy-two-phase", 21, 0.9
-SYSTEMS, STRANGERS = 300, 100
+SYSTEMS, STRANGERS = 200, 60
 PAIRS, NOISE = (3, 5, 10, 20, 50, 100), (0.0, 0.01, 0.03, 0.05)
 #: Where the table of the calibration has no entry.
 BETWEEN = ((4, 0.0), (7, 0.005), (14, 0.001), (30, 0.02), (70, 0.04))

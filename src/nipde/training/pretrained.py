@@ -21,25 +21,32 @@ def names() -> list[str]:
     return sorted(path.stem for path in SHELF.glob("*.safetensors"))
 
 
-def load(name: str = "darcy") -> ConditionedNIPS:
-    """Pretrained weights by name; `card(name)` says what they were trained on, and how good they are."""
-    if name not in names():
-        raise CheckpointError(
-            expected=f"weights among {', '.join(names())}",
-            got=repr(name),
-            remedy="load_model opens weights of your own",
-        )
-    model = load_model(SHELF / f"{name}.safetensors")
+def load(name: str | Path = "darcy") -> ConditionedNIPS:
+    """Pretrained weights by name, or published ones by the path of their file; `card(name)` says what they are."""
+    place = _place(name)
+    model = load_model(place)
     assert isinstance(model, ConditionedNIPS)
     calibration = card(name).get("calibration")
     model.calibration = None if calibration is None else Calibration.from_dict(calibration)
     return model
 
 
-def card(name: str) -> dict[str, Any]:
+def card(name: str | Path) -> dict[str, Any]:
     """What the weights are: range of validity, training, calibration, limits."""
-    found: dict[str, Any] = json.loads((SHELF / f"{name}.json").read_text())
+    found: dict[str, Any] = json.loads(_place(name).with_suffix(".json").read_text())
     return found
+
+
+def _place(name: str | Path) -> Path:
+    if str(name) in names():
+        return SHELF / f"{name}.safetensors"
+    if Path(name).suffix == ".safetensors" and Path(name).with_suffix(".json").exists():
+        return Path(name)
+    raise CheckpointError(
+        expected=f"weights among {', '.join(names())}, or a published file",
+        got=repr(str(name)),
+        remedy="load_model opens weights of a run",
+    )
 
 
 def publish(run: Path, name: str, about: dict[str, Any], *, shelf: Path = SHELF) -> None:

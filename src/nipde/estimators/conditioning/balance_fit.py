@@ -81,7 +81,8 @@ class BalanceFit:
             def solve(right: Tensor) -> Tensor:
                 return conjugate_gradients(normal, diagonal, right, iterations)
 
-            change = solve(gradient)
+            # Pairs that keep no balance at all may leave no finite step; then the coefficients stay as they are.
+            change = torch.nan_to_num(solve(gradient), 0.0, 0.0, 0.0)
             share = self._share(view, belief, change) if careful else 1.0
         if torch.is_grad_enabled():
             change = change + _through(self._descent(view, belief, change), solve)

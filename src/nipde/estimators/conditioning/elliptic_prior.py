@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from nipde.errors import PairsError
 from nipde.estimators.conditioning.balance_fit import BalanceFit, Belief, Linearised
 from nipde.estimators.conditioning.prior_net import PriorNet
 from nipde.estimators.conditioning.whitening import Whitened
@@ -35,6 +36,12 @@ class EllipticPrior(nn.Module):
 
     def forward(self, pairs: Whitened) -> EllipticKernel:
         """Coefficients by balance, belief, balance."""
+        if not any(axis.boundary.clamped for axis in pairs.grid.axes):
+            raise PairsError(
+                "the elliptic prior solves its law",
+                expected="a Dirichlet axis", got="none: u is free up to a constant",
+                remedy="clamp an axis of the grid, or use a gated prior",
+            )  # fmt: skip
         fit = BalanceFit(pairs, model_error=self.model_error.exp(), mean_power=self.mean_power)
         shape = (len(pairs.loads), self.coefficients, *pairs.grid.shape)
         found = pairs.loads.new_zeros(shape)
