@@ -128,6 +128,18 @@ def test_what_conditioned_nips_costs_is_counted(measured):
     assert all(0.5 < row["exponents"]["bytes"] < 1.5 for row in found["growth"])
 
 
-@pytest.mark.parametrize("name", ["uncertainty", "design"])
-def test_bands_and_designs_are_measured(measured, name):
-    assert measured(name)
+def test_bands_hold_and_strangers_are_found(measured):
+    found = measured("uncertainty")
+    assert found["least_found"] == 1.0
+    assert 0.6 < found["overall"]["coverage"] <= 1.0  # 4 systems
+    assert found["overall"]["raised"] <= 0.5
+
+
+def test_chosen_loads_are_held_against_random_ones(measured):
+    rows = measured("design")["rows"]
+    assert {row["weights"] for row in rows} == {"darcy-two-phase", "darcy-two-phase-gated"}
+    for row in rows:
+        errors = {point["pairs"]: point["held_out"]["mean"] for point in row["random"]}
+        assert errors[40] < errors[5]
+        best = max(way["equivalent"]["value"] for way in row["chosen"])
+        assert best > 5
