@@ -6,6 +6,9 @@ load has a root mean square of 1, random ones on average. Three ways to choose: 
 loads, one after another (`design`); the best of all loads (`principal_loads`), both by what is left unseen in the
 model's metric; and gradient descent on the model's error over example systems that are in no test (`tuned_loads`).
 
+How it came about: the first way was the one asked for. The other two, and the noise of a `sensor`, were added after the
+first had fallen short on systems of another seed. The seed here was chosen afterwards, and run once.
+
 Noise of a `sensor` is the same whatever the load: a share of the root mean square of the system's responses to random
 loads. Noise of `own` is that share of the responses it is on, so that louder ones gain nothing.
 """
@@ -35,7 +38,7 @@ from nipde.physics.faces import Harmonic
 from nipde.physics.random_fields import GaussianField
 from nipde.training.pretrained import load
 
-SEED = 3141
+SEED = 70529
 NODES, CHOSEN, QUERIES = 21, 10, 40
 WEIGHTS = ("darcy-two-phase", "darcy-two-phase-gated")
 #: Numbers of random loads to compare with.
