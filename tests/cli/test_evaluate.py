@@ -68,7 +68,7 @@ def test_weights_are_given_by_their_path(made, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["oracle"], "expected weights of a run, or an estimator among minimum-norm"),
+        (["oracle"], "a method (minimum-norm, ridge"),
         (["ridge", "--pairs", "12"], "got 12 in the context, 0 left as queries: take fewer pairs"),
         (["ridge", "--part", "exam"], "expected a part among"),
     ],

@@ -29,11 +29,15 @@ def small_case(name: str, **options):
 @every_case
 def test_a_case_is_what_it_is_called(name):
     recipe = CASES[name]
-    prior, drift = {"elliptic": ("elliptic", False), "gated": ("gated", False), "drift": ("elliptic", True)}[
-        name.removeprefix("conditioned-")
-    ]
+    # Prior, drift, and what validation looks at: pairs, and noise on the responses.
+    prior, drift, pairs, noise = {
+        "elliptic": ("elliptic", False, 50, 0.01),
+        "gated": ("gated", False, 50, 0.0),
+        "drift": ("elliptic", True, 50, 0.01),
+        "wide": ("elliptic", False, 150, 0.0),
+    }[name.removeprefix("conditioned-")]
     assert (recipe.model.kind, recipe.model.prior, recipe.model.drift) == ("conditioned", prior, drift)
-    assert (recipe.contexts[0], recipe.noises[0]) == (50, 0.0)
+    assert (recipe.contexts[0], recipe.noises[0]) == (pairs, noise)
 
 
 @every_case
