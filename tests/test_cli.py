@@ -65,6 +65,10 @@ def test_estimate_learns_from_some_pairs_and_is_judged_on_the_others(made, tmp_p
     printed = capsys.readouterr().out
     inside, outside = (float(line.split(":")[1].split("%")[0]) for line in printed.splitlines()[:2])
     assert inside < 1e-3 < 10 < outside  # the context is reproduced, a new load is not
+    assert main(["estimate", str(made), "--estimator", "darcy-two-phase", *words]) == 0
+    printed = capsys.readouterr().out
+    assert "bands of 90 % hold" in printed
+    assert "usual deviations" in printed
     assert main(["estimate", str(made), "--estimator", "adjoint-tv", *words]) == 0
     assert float(capsys.readouterr().out.splitlines()[1].split(":")[1].split("%")[0]) < 5  # knowing the law helps
     assert len((tmp_path / "fig.png").read_bytes()) > 10_000

@@ -291,3 +291,17 @@ def test_without_a_clamped_side_there_is_no_law_to_solve():
     with pytest.raises(PairsError, match="expected a Dirichlet axis"):
         model_of("elliptic")(pairs)
     assert gap(model_of("gated")(pairs) @ pairs.loads, pairs.responses) <= 1e-6
+
+
+def test_what_is_found_does_not_depend_on_whether_gradients_are_recorded(name):
+    pairs, _ = darcy_pairs()
+    pairs = with_white_noise(pairs, share=0.02, seed=1)
+    model = model_of(name)
+    kernel = model(pairs)
+    with torch.no_grad():
+        again = model(pairs)
+    learning = model.requires_grad_(True)(pairs)
+    for other in (again, learning):
+        assert gap(other.dense().detach(), kernel.dense()) <= 1e-12
+        if kernel.coefficient is not None:
+            assert gap(other.coefficient.detach(), kernel.coefficient) <= 1e-12

@@ -1,8 +1,10 @@
 """Do bands hold what they promise, and does the alarm tell strangers from family? Pretrained weights for Darcy flow.
 
-Test systems are `darcy-literal` at 21², in neither training nor calibration. A band should hold its share of the true
-responses at the unknown nodes; shares and widths are means over queries and systems, widths relative to the root mean
-square of a system's true responses. Strangers are systems, or mistakes, that the weights were not made for.
+Test systems are `darcy-literal` at 21², in neither training nor calibration. How bands are interpolated and how often
+the alarm may be wrong was settled on systems of another seed; this one was chosen afterwards, and run once. A band
+should hold its share of the true responses at the unknown nodes; shares and widths are means over queries and systems,
+widths relative to the root mean square of a system's true responses. Strangers are systems, or mistakes, that the
+weights were not made for.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +30,7 @@ from nipde.evaluation.metrics import edge_of, interior_of
 from nipde.kernels.conditioned import ConditionedKernel
 from nipde.training.pretrained import load
 
-SEED = 6007
+SEED = 91823
 WEIGHTS, NODES, LEVEL = "darcy-two-phase", 21, 0.9
 SYSTEMS, STRANGERS = 200, 60
 PAIRS, NOISE = (3, 5, 10, 20, 50, 100), (0.0, 0.01, 0.03, 0.05)
@@ -81,10 +83,13 @@ def measure(*, quick: bool) -> dict[str, Any]:
 
 def measured(model: ConditionedNIPS, *, quick: bool) -> dict[str, Any]:
     """The same of any calibrated weights for these systems."""
+    calibration = model.calibration
+    assert calibration is not None
+    known = calibration.pairs
     count, few = (4, 4) if quick else (SYSTEMS, STRANGERS)
     with _archive(DarcyRecipe(nodes=NODES, pairs=PAIRS[-1] + QUERIES), count) as family:
         rows = [
-            {**_coverage(model, family, pairs=pairs, noise=noise), "in_table": True, "noise_told": True}
+            {**_coverage(model, family, pairs=pairs, noise=noise), "in_table": pairs in known, "noise_told": True}
             for pairs in (PAIRS[1:2] if quick else PAIRS) for noise in (NOISE[:2] if quick else NOISE)
         ]  # fmt: skip
         others = [
@@ -92,8 +97,6 @@ def measured(model: ConditionedNIPS, *, quick: bool) -> dict[str, Any]:
             for strata, told in ((BETWEEN, True), (UNTOLD, False)) for pairs, noise in strata[: 1 if quick else None]
         ]  # fmt: skip
         found = [row for one in strangers() for row in _found(model, family, one, few, TRIED[: 1 if quick else None])]
-    calibration = model.calibration
-    assert calibration is not None
     return {
         "weights": WEIGHTS,
         "nodes": NODES,

@@ -17,6 +17,9 @@ from nipde.kernels.conditioned import ConditionedKernel
 from nipde.kernels.law import LawKernel
 from nipde.report.system_figure import Panel, system_figure
 
+#: Share of true values that the bands shown should hold.
+LEVEL = 0.9
+
 
 def run(words: list[str]) -> int:
     """Entry of the verb."""
@@ -56,6 +59,11 @@ def run(words: list[str]) -> int:
     for name, pairs in (("in context", context), ("held out", queries)):
         error = relative_errors(pairs.grid, kernel.predict(pairs.loads), pairs.responses).mean()
         say(f"{name}: {100 * float(error):.2g} % mean relative error over {pairs.count} loads")
+    if isinstance(kernel, ConditionedKernel) and kernel.trust is not None:
+        low, high = kernel.band(queries.loads, level=LEVEL)
+        within = ((low <= queries.responses) & (queries.responses <= high)).double().mean()
+        say(f"bands of {100 * LEVEL:g} % hold {100 * float(within):.0f} % of these responses")
+        say(kernel.alarm.reasons())
     if chosen.out:
         os.environ.setdefault("MPLBACKEND", "Agg")  # drawing to a file needs no screen
         title = f"{chosen.estimator} from {count} pairs, noise {100 * chosen.noise:g} %"

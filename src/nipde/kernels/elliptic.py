@@ -140,7 +140,7 @@ def least_rough(
     that can be measured. c is the median over all faces: most of them lie within one material.
     """
     fluxes = fluxes_of(grid, log_coefficient)
-    power = torch.as_tensor(power, dtype=log_coefficient.dtype, device=log_coefficient.device)
+    power = torch.as_tensor(power, dtype=log_coefficient.dtype, device=log_coefficient.device).detach()
     board = log_coefficient.new_ones(())
     for axis in grid.axes:
         signs = (-1.0) ** torch.arange(axis.nodes, dtype=board.dtype, device=board.device)
@@ -151,7 +151,7 @@ def least_rough(
     values = (power * log_coefficient).exp()
     both = zip(fluxes.drops(values), fluxes.drops(board), strict=True)
     amounts = torch.cat([(-drop / sign).flatten(1) for drop, sign in both], 1)
-    amount = amounts.median(1).values[(..., *(None,) * grid.dimension)]
+    amount = amounts.detach().median(1).values[(..., *(None,) * grid.dimension)]
     found = values + amount * board
     return torch.where((found > 0).flatten(1).all(1)[(..., *(None,) * grid.dimension)], found, values).log() / power
 

@@ -84,7 +84,7 @@ class BalanceFit:
             # Pairs that keep no balance at all may leave no finite step; then the coefficients stay as they are.
             change = torch.nan_to_num(solve(gradient), 0.0, 0.0, 0.0)
             share = self._share(view, belief, change) if careful else 1.0
-        if torch.is_grad_enabled():
+        if belief.centre.requires_grad:
             change = change + _through(self._descent(view, belief, change), solve)
         return self._within(view.point + share * change.clamp(-LONGEST, LONGEST))
 

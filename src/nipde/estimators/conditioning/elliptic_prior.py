@@ -14,7 +14,6 @@ from nipde.estimators.conditioning.prior_net import PriorNet
 from nipde.estimators.conditioning.whitening import Whitened
 from nipde.grid import Grid
 from nipde.kernels.elliptic import EllipticKernel, least_rough
-from nipde.kernels.fluxes import fluxes_of
 
 #: Before the network speaks: log b within about 1/2 of a constant over a tenth of the box, and drift slow.
 CERTAINTY, EVENNESS = 400.0, 0.3
@@ -57,10 +56,8 @@ class EllipticPrior(nn.Module):
                 with torch.no_grad():
                     solved = self._solved(pairs, found.detach())
             found = fit.step(found, belief, slopes_of=solved, iterations=self.iterations)
-        if not torch.is_grad_enabled():
-            even = least_rough(pairs.grid, found[:, 0], self.mean_power)
-            found = torch.cat([even.unsqueeze(1), found[:, 1:]], 1)
-        return self.kernel(pairs.grid, found)
+        even = least_rough(pairs.grid, found[:, 0], self.mean_power)
+        return self.kernel(pairs.grid, torch.cat([even.unsqueeze(1), found[:, 1:]], 1))
 
     def kernel(self, grid: Grid, coefficients: Tensor) -> EllipticKernel:
         """A⁻¹ of coefficients."""
@@ -103,7 +100,6 @@ class EllipticPrior(nn.Module):
 
 def _distance_to_wall(grid: Grid, like: Tensor) -> Float[Tensor, "*space"]:
     """0 on clamped sides, 1 far away."""
-    free = fluxes_of(grid, like).free
     size = float(grid.volume) ** (1 / grid.dimension)
     nearest = like.new_full(grid.shape, 1.0)
     for place, axis in enumerate(grid.axes):
@@ -113,4 +109,4 @@ def _distance_to_wall(grid: Grid, like: Tensor) -> Float[Tensor, "*space"]:
             nearest = torch.minimum(
                 nearest, distance.reshape([-1 if other == place else 1 for other in range(grid.dimension)])
             )
-    return nearest + 0 * free
+    return nearest

@@ -62,10 +62,7 @@ def whiten(
     # Rounding is noise, too.
     noise = (noise.double().square() + (precision * rms).square()).sqrt()
     scale = _level(smooth.flatten(1), response.flatten(1))
-    load_noise = torch.as_tensor(
-        pairs.load_noise or 0.0 if not isinstance(pairs.load_noise, Tensor) else pairs.load_noise
-    )
-    load_noise = load_noise.to(gram).expand(len(gram))
+    load_noise = level_or_none(pairs.load_noise, gram).expand(len(gram))
     # Noise of a load reaches the response smoothed.
     passed = float(grid.volume / grid.size) * laplace.double().square().sum() / float(grid.volume)
     penalty = balance.double() * ((noise * scale).square() + load_noise.square() * passed) * float(grid.volume)
@@ -91,6 +88,11 @@ def whiten(
         strengths=strengths,
         penalty=penalty,
     )
+
+
+def level_or_none(noise: Tensor | float | None, like: Tensor) -> Tensor:
+    """A level of noise as a tensor; 0 where nobody gives one."""
+    return torch.as_tensor(0.0 if noise is None else noise).to(like)
 
 
 def _level(
