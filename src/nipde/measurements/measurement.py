@@ -1,0 +1,40 @@
+"""A measurement: pairs on a grid in stated units, where they come from, and how they were read."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from nipde.context.pairs import Pairs
+from nipde.measurements.units import Units
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file that was read."""
+
+    name: str
+    format: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """One sentence on how the files were understood; a warning wants to be looked at."""
+
+    kind: Literal["reading", "warning"]
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Pairs in double precision; lengths of the grid, loads and responses in `units`."""
+
+    pairs: Pairs
+    units: Units
+    #: Position of the grid's first node in the coordinates of the files.
+    origin: tuple[float, ...]
+    sources: tuple[Source, ...]
+    notes: tuple[Note, ...]
+
+    def interpretation(self) -> str:
+        """The notes as text, one per line, warnings marked."""
+        return "\n".join(f"{'WARNING: ' if note.kind == 'warning' else ''}{note.text}" for note in self.notes)
