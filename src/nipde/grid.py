@@ -162,6 +162,14 @@ class Grid:
         """The grid with every spacing cut into `factor`: its nodes contain the old ones."""
         return replace(self, axes=tuple(axis.resampled(axis.intervals * factor) for axis in self.axes))
 
+    def stretched(self, factor: float) -> Self:
+        """The same nodes on a box `factor` times as long in every direction: lengths in another unit."""
+        return replace(self, axes=tuple(replace(axis, length=axis.length * factor) for axis in self.axes))
+
+    def ratio(self, other: "Grid") -> float:
+        """How much longer the box of `other` is, in the mean over directions."""
+        return (other.volume / self.volume) ** (1 / self.dimension)
+
     def restrict(self, field: Field, *, to: "Grid") -> Field:
         """Values of a field of this grid at the nodes of the coarser nested grid `to`."""
         self.check(field)

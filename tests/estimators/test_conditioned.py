@@ -66,6 +66,20 @@ def test_order_and_rotation_of_pairs_change_nothing(name, noise):
     assert gap(model(pairs.mixed(turn(12, orthogonal=True))).dense(), expected) <= 1e-10
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.03], ids=["clean", "noisy"])
+def test_the_unit_of_length_changes_nothing(name, noise):
+    pairs, _ = darcy_pairs()
+    pairs = with_white_noise(pairs, share=noise, seed=1)
+    model, size = model_of(name), 50.0
+    own, other = model(pairs), model(replace(pairs, grid=pairs.grid.stretched(size)))
+    assert gap(other.predict(pairs.loads), own.predict(pairs.loads)) <= 1e-10
+    assert gap(other.dense(), own.dense() / size**2) <= 1e-10
+    assert gap(other.variance(pairs.loads) + 1, own.variance(pairs.loads) + 1) <= 1e-10
+    assert other.grid == pairs.grid.stretched(size)
+    if own.coefficient is not None:
+        assert gap(other.coefficient, own.coefficient * size**2) <= 1e-10
+
+
 def test_any_invertible_mixing_changes_nothing_at_zero_noise(name):
     pairs, _ = darcy_pairs()
     model = model_of(name)

@@ -63,12 +63,12 @@ class ConditionedNIPS(nn.Module):
         """The kernel in physical units, in the precision of the weights; batch axes of the pairs are its batch axes."""
         self._check(pairs)
         pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
-        flat = _one_axis(pairs)
-        if flat.mask is None:
-            return self._of(flat).with_batch(pairs.batch)
+        # What is believed holds on a box of volume 1, whatever the unit of length.
+        size = pairs.grid.volume ** (1 / self.dimension)
+        flat = _one_axis(replace(pairs, grid=pairs.grid.stretched(1 / size)))
         # Calibration has seen no gaps.
-        kernel = replace(completed(flat, self._of), trust=None)
-        return kernel.with_batch(pairs.batch)
+        kernel = self._of(flat) if flat.mask is None else replace(completed(flat, self._of), trust=None)
+        return kernel.with_batch(pairs.batch).stretched(pairs.grid)
 
     def _of(self, flat: Pairs) -> ConditionedKernel:
         """Of systems along one axis, all nodes known."""

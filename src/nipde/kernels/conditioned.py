@@ -233,6 +233,14 @@ class ConditionedKernel(ActingKernel):
         prior, correction = self.prior.with_batch(batch), self.correction.with_batch(batch)
         return replace(self, prior=prior, correction=correction, seen=seen, trust=trust)
 
+    def stretched(self, to: Grid) -> Self:
+        """The same answers to the same loads, and their bands, on a similar box: lengths in another unit."""
+        seen = self.seen
+        if seen is not None:
+            seen = replace(seen, metric=seen.metric / self.grid.ratio(to) ** to.dimension)
+        prior, correction = self.prior.stretched(to), self.correction.stretched(to)
+        return replace(self, grid=to, prior=prior, correction=correction, seen=seen)
+
     def _told(self, change: Callable[[Tensor], Tensor]) -> tuple[Seen | None, Trust | None]:
         """What is known besides the kernel, changed."""
         seen, trust = self.seen, self.trust

@@ -94,6 +94,12 @@ class EllipticKernel(ActingKernel):
         drift = None if self.drift is None else self.drift[number]
         return replace(self, log_coefficient=self.log_coefficient[number], drift=drift, factor=self.factor[number])
 
+    def stretched(self, to: Grid) -> Self:
+        """The same answers to the same loads on a similar box: b grows with the square of its size, v with the size."""
+        size = self.grid.ratio(to)
+        drift = None if self.drift is None else self.drift / size
+        return replace(self, grid=to, drift=drift, factor=self.factor / size**2)
+
     def _expanded(self, batch: tuple[int, ...]) -> Self:
         if batch == self.batch:
             return self

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from nipde.grid import Grid
 from nipde.kernels.acting import ActingKernel
 from nipde.spectral.transform import transform
 
@@ -60,6 +61,10 @@ class GatedKernel(ActingKernel):
     def system(self, number: int) -> Self:
         """One of a batch with one axis."""
         return replace(self, left=self.left[number], right=self.right[number])
+
+    def stretched(self, to: Grid) -> Self:
+        """The same answers to the same loads on a similar box."""
+        return replace(self, grid=to)
 
     def _ones(self) -> Float[Tensor, "*space"]:
         return self.left.new_ones(self.grid.shape)

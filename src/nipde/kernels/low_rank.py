@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nipde.errors import ShapeError
+from nipde.grid import Grid
 from nipde.kernels.base import Kernel
 from nipde.kernels.dense import DenseKernel
 
@@ -89,6 +90,10 @@ class LowRankKernel(Kernel):
         return type(self)(
             self.grid, *(field.reshape(*batch, *field.shape[place:]) for field in (self.left, self.right))
         )
+
+    def stretched(self, to: Grid) -> Self:
+        """The same answers to the same loads on a similar box: a density thins out."""
+        return type(self)(to, self.left, self.right / self.grid.ratio(to) ** to.dimension)
 
     def to_dense(self) -> DenseKernel:
         """The same kernel by all its values."""
