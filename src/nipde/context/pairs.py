@@ -96,6 +96,15 @@ class Pairs:
             mask = mask[index]
         return replace(self, loads=self.loads[index], responses=self.responses[index], mask=mask)
 
+    def system(self, number: int) -> Self:
+        """One of a batch with one axis."""
+        fields = {"mask": self.grid.dimension + 2, "noise": 0, "load_noise": 0}
+        own = {
+            name: value[number] if isinstance(value := getattr(self, name), Tensor) and value.ndim > axes else value
+            for name, axes in fields.items()
+        }
+        return replace(self, loads=self.loads[number], responses=self.responses[number], **own)
+
     def mixed(self, mixing: Float[Tensor, "pair new"]) -> Self:
         """The same system seen through other pairs, (F Q, U Q): for a linear law nothing is gained or lost."""
         if self.mask is not None:

@@ -19,6 +19,7 @@ from nipde.estimators.conditioning.calibration import Calibration, noise_share
 from nipde.estimators.conditioning.completion import completed
 from nipde.estimators.conditioning.elliptic_prior import EllipticPrior
 from nipde.estimators.conditioning.gated_prior import GatedPrior
+from nipde.estimators.conditioning.material_posterior import MaterialPosterior
 from nipde.estimators.conditioning.noise_level import noise_level
 from nipde.estimators.conditioning.wavenumber import WaveFunction, inverse_square
 from nipde.estimators.conditioning.whitening import Whitened, whiten
@@ -63,25 +64,46 @@ class ConditionedNIPS(nn.Module):
         """The kernel in physical units, in the precision of the weights; batch axes of the pairs are its batch axes."""
         self._check(pairs)
         pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
-        # What is believed holds on a box of volume 1, whatever the unit of length.
-        size = pairs.grid.volume ** (1 / self.dimension)
-        flat = _one_axis(replace(pairs, grid=pairs.grid.stretched(1 / size)))
+        flat = _on_unit_box(_one_axis(pairs))
         # Calibration has seen no gaps.
-        kernel = self._of(flat) if flat.mask is None else replace(completed(flat, self._of), trust=None)
+        kernel = self._of(flat) if flat.mask is None else replace(self._of(completed(flat, self._of)), trust=None)
         return kernel.with_batch(pairs.batch).stretched(pairs.grid)
+
+    @torch.no_grad()
+    def posterior(self, pairs: Pairs) -> MaterialPosterior:
+        """How sure the inferred coefficients of one system are; where a law was assumed."""
+        self._check(pairs)
+        if not isinstance(self.prior, EllipticPrior) or pairs.batch:
+            raise PairsError(
+                expected="one system, and weights that infer a material", got=f"batch {pairs.batch}",
+                remedy="take one system, and an elliptic prior",
+            )  # fmt: skip
+        flat = _on_unit_box(_one_axis(pairs.to(dtype=self.balance.dtype, device=self.balance.device)))
+        if flat.mask is not None:
+            measured = float(flat.mask.double().mean())
+            flat = completed(flat, self._of)
+            # What was filled in tells nothing: the same values, each a little less certain.
+            flat = replace(flat, noise=self._noise(flat) / measured**0.5)
+        return self.prior.posterior(self._whitened(flat, self._noise(flat)))
 
     def _of(self, flat: Pairs) -> ConditionedKernel:
         """Of systems along one axis, all nodes known."""
-        if flat.noise is None:
-            # Responses are rougher than noise is small; what a first kernel cannot explain of them is not.
-            first = self._kernel(flat, noise_level(flat.grid, flat.responses)).prior
-            return self._kernel(flat, noise_level(flat.grid, flat.responses - first.predict(flat.loads)))
-        return self._kernel(flat, torch.as_tensor(flat.noise).to(flat.loads).expand(flat.batch))
+        return self._kernel(flat, self._noise(flat))
+
+    def _noise(self, flat: Pairs) -> Float[Tensor, " system"]:
+        """As told, or as found: responses are rougher than noise is small; what a first kernel leaves of them is not."""
+        if flat.noise is not None:
+            return torch.as_tensor(flat.noise).to(flat.loads).expand(flat.batch)
+        first = self._kernel(flat, noise_level(flat.grid, flat.responses)).prior
+        return noise_level(flat.grid, flat.responses - first.predict(flat.loads))
+
+    def _whitened(self, flat: Pairs, noise: Float[Tensor, " system"]) -> Whitened:
+        return whiten(flat, metric=self._functions(flat.grid)[0], noise=noise, balance=self.balance.exp())
 
     def _kernel(self, flat: Pairs, noise: Float[Tensor, " system"]) -> ConditionedKernel:
         """The same, their noise known, too."""
         metric, smoothness = self._functions(flat.grid)
-        whitened = whiten(flat, metric=metric, noise=noise, balance=self.balance.exp())
+        whitened = self._whitened(flat, noise)
         prior = self.prior(whitened) * (1 / whitened.level).to(flat.loads)
         rest = flat.responses - prior.predict(flat.loads)
         residual = whitened.turned(rest)
@@ -128,6 +150,11 @@ class ConditionedNIPS(nn.Module):
                 got=f"{pairs.grid.dimension} and {pairs.components}",
                 remedy="choose other weights",
             )
+
+
+def _on_unit_box(pairs: Pairs) -> Pairs:
+    """What is believed of coefficients holds on a box of volume 1, whatever the unit of length."""
+    return replace(pairs, grid=pairs.grid.stretched(pairs.grid.volume ** (-1 / pairs.grid.dimension)))
 
 
 def _one_axis(pairs: Pairs) -> Pairs:

@@ -21,13 +21,17 @@ from nipde.data.system import System
 from nipde.errors import ArchiveError
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.estimators.conditioning.calibration import Calibration, Stratum, noise_share, signature
+from nipde.estimators.conditioning.elliptic_prior import EllipticPrior
 from nipde.evaluation.evaluate import BATCH
 from nipde.evaluation.metrics import edge_of, interior_of
 from nipde.evaluation.protocol import choose
+from nipde.evaluation.truth import face_mean_of
 
 #: The strata, the levels, and how many queries of a system count.
 PAIRS, NOISE = (3, 5, 10, 20, 50, 100), (0.0, 0.002, 0.01, 0.03, 0.05)
 LEVELS, QUERIES = (0.5, 0.8, 0.9, 0.95), 15
+#: How many systems at most give bands on the material: each needs a matrix as large as the grid.
+MATERIALS = 50
 #: Share of contexts of calibration that raise the alarm.
 FALSE_ALARMS = 0.02
 #: Numbers of a signature that differ by less are alike, however narrow calibration found them: 5 %.
@@ -52,12 +56,18 @@ def calibrated(
     found = copy.deepcopy(model).eval()
     found.calibration = None
     table, scores = [], []
+    known = isinstance(found.prior, EllipticPrior) and face_mean_of(archive) is not None
     for context in sorted(pairs):
         row = []
         for share in sorted(noise):
             drawn = contexts(archive, part=part, context=context, noise=share, systems=systems, seed=seed)
             inside, edge, numbers = _measured(found, drawn, progress)
-            row.append(_stratum(inside, edge, numbers))
+            material = (
+                material_ratios(found, archive, part=part, context=context, noise=share, systems=systems, seed=seed)
+                if known
+                else None
+            )
+            row.append(_stratum(inside, edge, numbers, material))
             scores.append(_worst(row[-1], numbers))
         table.append(tuple(row))
     found.calibration = Calibration(
@@ -82,6 +92,26 @@ def contexts(
         read, seeds = archive.read(draw.systems[places]), draw.seeds[places].tolist()
         exact = _pairs(read, draw.contexts[places])
         yield with_white_noise_each(exact, share=noise, seeds=seeds), _pairs(read, draw.queries[places, :QUERIES])
+
+
+@torch.no_grad()
+def material_ratios(
+    model: ConditionedNIPS, archive: Archive, *, part: str, context: int, noise: float, systems: int | None, seed: int
+) -> "Ratios":
+    """|error of log b| over its deviation at all free nodes of up to `MATERIALS` systems of known permeability."""
+    weight = next(model.parameters())
+    at_most = MATERIALS if systems is None else min(systems, MATERIALS)
+    draw = choose(archive, part=part, context=context, loads=part, systems=at_most, seed=seed)
+    read = archive.read(draw.systems)
+    pairs = with_white_noise_each(_pairs(read, draw.contexts), share=noise, seeds=draw.seeds.tolist())
+    found = []
+    for number, hidden in enumerate(read.hidden[:, 0]):
+        own = pairs.system(number).to(dtype=weight.dtype, device=weight.device)
+        coefficient = model(own).coefficient
+        assert coefficient is not None
+        ratio = (coefficient.double().cpu() / torch.from_numpy(hidden.astype(np.float64))).log().abs()
+        found.append((ratio / model.posterior(own).deviation().double().cpu())[torch.tensor(read.grid.unknown)])
+    return torch.stack(found).numpy()
 
 
 def conformal_quantile(ratios: Float[np.ndarray, "system number"], level: float) -> float:
@@ -130,7 +160,7 @@ def _measured(
     return np.concatenate(inside), np.concatenate(edge), numbers
 
 
-def _stratum(inside: Ratios, edge: Ratios, numbers: Numbers) -> Stratum:
+def _stratum(inside: Ratios, edge: Ratios, numbers: Numbers, material: Ratios | None) -> Stratum:
     """Grids without an edge, or without an inside, have one factor for both."""
     inside, edge = inside if inside.size else edge, edge if edge.size else inside
     # As many deviations as in a normal distribution, from quantiles that few odd systems do not move.
@@ -140,6 +170,7 @@ def _stratum(inside: Ratios, edge: Ratios, numbers: Numbers) -> Stratum:
         edge=tuple(conformal_quantile(edge, level) for level in LEVELS),
         median=tuple(float(np.median(values)) for values in numbers.values()),
         deviation=tuple(max(value, LEAST_DEVIATION) for value in deviations),
+        material=() if material is None else tuple(conformal_quantile(material, level) for level in LEVELS),
     )
 
 

@@ -106,10 +106,13 @@ class Trust:
     #: Half width of every band over `spread`: inside, and next to clamped sides.
     factors: Float[Tensor, "*batch level 2"]
     alarm: Alarm
+    #: Half width of bands on log b over its deviation; None where no material is inferred, or its truth was not known.
+    material: Float[Tensor, "*batch level"] | None = None
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """Factors and scores changed."""
-        return replace(self, factors=change(self.factors), alarm=self.alarm.map(change))
+        material = None if self.material is None else change(self.material)
+        return replace(self, factors=change(self.factors), alarm=self.alarm.map(change), material=material)
 
     def at(self, level: float) -> Float[Tensor, "*batch 2"]:
         """The factors of a level."""

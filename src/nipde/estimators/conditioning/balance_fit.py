@@ -76,7 +76,7 @@ class BalanceFit:
             diagonal = view.information() + self._belief_diagonal(belief)
 
             def normal(change: Tensor) -> Tensor:
-                return view.normal(change) + self._belief_pull(belief, change)
+                return view.normal(change) + self.belief_pull(belief, change)
 
             def solve(right: Tensor) -> Tensor:
                 return conjugate_gradients(normal, diagonal, right, iterations)
@@ -129,9 +129,9 @@ class BalanceFit:
     def _descent(self, view: "Linearised", belief: Belief, change: Tensor) -> Tensor:
         """Minus the gradient of the quadratic at a change."""
         data = view.pull(view.residual - view.push(change))
-        return data - self._belief_pull(belief, view.point + change - belief.centre, view.point + change)
+        return data - self.belief_pull(belief, view.point + change - belief.centre, view.point + change)
 
-    def _belief_pull(self, belief: Belief, distance: Tensor, field: Tensor | None = None) -> Tensor:
+    def belief_pull(self, belief: Belief, distance: Tensor, field: Tensor | None = None) -> Tensor:
         """p w (θ - θ₀) + Dᵀ q D θ."""
         field = distance if field is None else field
         rough = tuple(q * drop for q, drop in zip(self._evenness(belief), self.fluxes.drops(field), strict=True))

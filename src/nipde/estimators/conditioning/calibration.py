@@ -36,6 +36,8 @@ class Stratum:
     #: Median and usual deviation of every number of the signature.
     median: tuple[float, ...]
     deviation: tuple[float, ...]
+    #: |error of log b| over its deviation for every level; empty where no material is inferred, or its truth unknown.
+    material: tuple[float, ...] = ()
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
@@ -74,7 +76,8 @@ class Calibration:
             name: (number - median) / deviation
             for (name, number), median, deviation in zip(found.items(), medians, deviations, strict=True)
         }
-        return Trust(self.levels, factors, Alarm(scores, self.threshold))
+        material = self._factors("material", pairs, share) if self.strata[0][0].material else None
+        return Trust(self.levels, factors, Alarm(scores, self.threshold), material)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""

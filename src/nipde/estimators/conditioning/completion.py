@@ -1,7 +1,7 @@
 """Responses with gaps: filled smoothly at first, then by the kernel itself, again and again.
 
-What a round still changes in the gaps is what the filling does not know; the next round treats it as noise. The last
-one trusts the filling, so that what was measured is reproduced.
+What a round still changes in the gaps is what the filling does not know; the next round treats it as noise. In the end
+the filling is trusted, so that what was measured is reproduced.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from nipde.estimators.conditioning.whitening import level_or_none
 from nipde.kernels.conditioned import ConditionedKernel
 from nipde.kernels.fluxes import fluxes_of
 
-ROUNDS, SMOOTHING = 6, 60
+ROUNDS, SMOOTHING = 5, 60
 #: What a smooth filling is thought to miss, as a share of the responses.
 FIRST = 0.05
 
 
-def completed(pairs: Pairs, estimate: Callable[[Pairs], ConditionedKernel]) -> ConditionedKernel:
-    """The kernel of pairs with a mask; `estimate` does those without."""
+def completed(pairs: Pairs, estimate: Callable[[Pairs], ConditionedKernel]) -> Pairs:
+    """The same pairs without gaps; `estimate` is an estimator that knows none."""
     assert pairs.mask is not None
     gaps = (~pairs.mask).double().flatten(1)
     share = gaps.mean(1).sqrt()
@@ -32,15 +32,13 @@ def completed(pairs: Pairs, estimate: Callable[[Pairs], ConditionedKernel]) -> C
     size = (known.square().flatten(1).sum(1) / (1 - gaps).sum(1)).sqrt()
     filled = smoothly_filled(pairs)
     missing = FIRST * size
-    for number in range(ROUNDS):
-        last = number == ROUNDS - 1
-        level = pairs.noise if last else (noise.square() + (share.to(size) * missing).square()).sqrt()
+    for _ in range(ROUNDS):
+        level = (noise.square() + (share.to(size) * missing).square()).sqrt()
         kernel = estimate(replace(pairs, responses=filled, mask=None, noise=level))
-        if not last:
-            answer = torch.where(pairs.mask, pairs.responses, kernel.predict(pairs.loads))
-            missing = ((answer - filled).square().flatten(1).sum(1) / gaps.sum(1).clamp(min=1)).sqrt().to(size)
-            filled = answer
-    return kernel
+        answer = torch.where(pairs.mask, pairs.responses, kernel.predict(pairs.loads))
+        missing = ((answer - filled).square().flatten(1).sum(1) / gaps.sum(1).clamp(min=1)).sqrt().to(size)
+        filled = answer
+    return replace(pairs, responses=filled, mask=None)
 
 
 def smoothly_filled(pairs: Pairs) -> Float[Tensor, "system pair component *space"]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from nipde.errors import PairsError
 from nipde.estimators.conditioning.balance_fit import BalanceFit, Belief, Linearised
+from nipde.estimators.conditioning.material_posterior import MaterialPosterior
 from nipde.estimators.conditioning.prior_net import PriorNet
 from nipde.estimators.conditioning.whitening import Whitened
 from nipde.grid import Grid
@@ -35,6 +36,16 @@ class EllipticPrior(nn.Module):
 
     def forward(self, pairs: Whitened) -> EllipticKernel:
         """Coefficients by balance, belief, balance."""
+        return self._kernel_of(pairs, self._fitted(pairs)[1])
+
+    def posterior(self, pairs: Whitened) -> MaterialPosterior:
+        """The same coefficients, and how sure they are."""
+        fit, found, belief = self._fitted(pairs)
+        view = Linearised(fit, found, self._solved(pairs, found))
+        return MaterialPosterior(view, belief, Belief(torch.zeros_like(found), *self._constants(found)))
+
+    def _fitted(self, pairs: Whitened) -> tuple[BalanceFit, Tensor, Belief]:
+        """Coefficients with their checkerboard, and what was believed of them."""
         if not any(axis.boundary.clamped for axis in pairs.grid.axes):
             raise PairsError(
                 "the elliptic prior solves its law",
@@ -56,6 +67,9 @@ class EllipticPrior(nn.Module):
                 with torch.no_grad():
                     solved = self._solved(pairs, found.detach())
             found = fit.step(found, belief, slopes_of=solved, iterations=self.iterations)
+        return fit, found, belief
+
+    def _kernel_of(self, pairs: Whitened, found: Tensor) -> EllipticKernel:
         even = least_rough(pairs.grid, found[:, 0], self.mean_power)
         return self.kernel(pairs.grid, torch.cat([even.unsqueeze(1), found[:, 1:]], 1))
 
