@@ -53,6 +53,10 @@ class IntegrityError(ArchiveError):
     """Stored bytes are not the bytes that were written."""
 
 
+class MeasurementError(NipdeError, ValueError):
+    """A file of measurements cannot be read, or not without guessing."""
+
+
 class TrainingError(NipdeError, ValueError):
     """A training run cannot be started as asked for."""
 

@@ -13,6 +13,9 @@ VERBS = {
     "estimate": "estimate a system's kernel from some of its pairs, test it on the others",
     "train": "train an estimator on an archive's training systems; stops and goes on at any moment",
     "evaluate": "measure an estimator's errors over test systems, with intervals",
+    "discover": "from a file of measurements to what is inside, with a page to look at",
+    "design": "rank the loads worth applying next",
+    "report": "the page of a measurement alone",
     "publish": "write a run's weights with bands, alarm and a card, to share them",
     "bench": "measure, and write what was measured to results/",
 }
@@ -32,6 +35,9 @@ examples:
   nipde show darcy21 --system 3 --out system3.png
   nipde verify darcy21 --rebuild 5
   nipde estimate darcy21 --system 90 --estimator adjoint-tv --noise 0.01 --out estimate.png
+  nipde discover measurement.npz --weights darcy --out found
+  nipde discover points.csv --units x=mm,y=mm,load=N/mm^2,response=mm --nodes 21 --out found
+  nipde design measurement.npz --count 3
   nipde evaluate darcy-two-phase --data darcy21 --pairs 20 --noise 0.01
   nipde evaluate empirical-bayes --data darcy21 --pairs 50 --noise 0.01 --json empirical-bayes.json
 """

@@ -25,6 +25,7 @@ def run(words: list[str]) -> int:
         "--calibrate", type=str, default="", help="archive whose validation systems give bands and alarm; none without"
     )
     options.add_argument("--systems", type=int | None, default=None, help="validation systems to use, at most")
+    options.add_argument("--sharp", type=bool, default=False, help="whether its materials are of few phases")
     chosen = options.parse_args(words)
     about = {"about": chosen.about, "limits": chosen.limits}
     if chosen.calibrate:
@@ -37,7 +38,9 @@ def run(words: list[str]) -> int:
         pairs = [count for count in PAIRS if count < len(archive.load_indices("validation"))]
         systems = len(archive.indices("validation")[: chosen.systems])
         with progress("calibrating", len(pairs) * len(NOISE) * systems) as advance:
-            found = calibrated(model, archive, pairs=pairs, systems=chosen.systems, progress=advance).calibration
+            found = calibrated(
+                model, archive, pairs=pairs, systems=chosen.systems, sharp=chosen.sharp, progress=advance
+            ).calibration
         about["calibration"] = None if found is None else found.to_dict()
     publish(chosen.run, chosen.name, about, shelf=chosen.out)
     say(f"written: {chosen.out / chosen.name}.safetensors and .json")

@@ -98,12 +98,13 @@ class Pairs:
 
     def system(self, number: int) -> Self:
         """One of a batch with one axis."""
-        fields = {"mask": self.grid.dimension + 2, "noise": 0, "load_noise": 0}
-        own = {
-            name: value[number] if isinstance(value := getattr(self, name), Tensor) and value.ndim > axes else value
-            for name, axes in fields.items()
-        }
-        return replace(self, loads=self.loads[number], responses=self.responses[number], **own)
+
+        def own(value: Any, axes: int) -> Any:
+            """What all systems share stays as it is."""
+            return value[number] if isinstance(value, Tensor) and value.ndim > axes else value
+
+        mask, noise, load_noise = own(self.mask, self.grid.dimension + 2), own(self.noise, 0), own(self.load_noise, 0)
+        return type(self)(self.grid, self.loads[number], self.responses[number], mask, noise, load_noise)
 
     def mixed(self, mixing: Float[Tensor, "pair new"]) -> Self:
         """The same system seen through other pairs, (F Q, U Q): for a linear law nothing is gained or lost."""

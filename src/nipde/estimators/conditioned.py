@@ -6,6 +6,7 @@ Any number of pairs, any grid, one set of weights. (F Q, U Q) gives the same ker
 for every invertible Q at zero noise; then the kernel reproduces its context. See docs/conditioned.md.
 """
 
+import copy
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -59,6 +60,8 @@ class ConditionedNIPS(nn.Module):
         self.balance = nn.Parameter(torch.tensor(4.0))
         #: What errors on other systems were; it stands on the card of weights, not among them.
         self.calibration: Calibration | None = None
+        #: How the weights are called, if they have a name.
+        self.name = ""
 
     def forward(self, pairs: Pairs) -> ConditionedKernel:
         """The kernel in physical units, in the precision of the weights; batch axes of the pairs are its batch axes."""
@@ -86,12 +89,27 @@ class ConditionedNIPS(nn.Module):
             flat = replace(flat, noise=self._noise(flat) / measured**0.5)
         return self.prior.posterior(self._whitened(flat, self._noise(flat)))
 
+    @property
+    def sharp(self) -> bool:
+        """Whether b is taken to be even but for jumps."""
+        return isinstance(self.prior, EllipticPrior) and self.prior.sharp
+
+    def sharpened(self) -> "ConditionedNIPS":
+        """The same weights for a material of few phases: b even but for jumps."""
+        if not isinstance(self.prior, EllipticPrior):
+            raise PairsError(expected="weights that infer a material", got="gated ones", remedy="use an elliptic prior")
+        found = copy.deepcopy(self)
+        assert isinstance(found.prior, EllipticPrior)
+        found.prior.sharp = True
+        found.calibration = None if self.calibration is None else self.calibration.sharpened()
+        return found
+
     def _of(self, flat: Pairs) -> ConditionedKernel:
         """Of systems along one axis, all nodes known."""
         return self._kernel(flat, self._noise(flat))
 
     def _noise(self, flat: Pairs) -> Float[Tensor, " system"]:
-        """As told, or as found: responses are rougher than noise is small; what a first kernel leaves of them is not."""
+        """As told, or as found: responses are rough themselves, but what a first kernel leaves of them is noise."""
         if flat.noise is not None:
             return torch.as_tensor(flat.noise).to(flat.loads).expand(flat.batch)
         first = self._kernel(flat, noise_level(flat.grid, flat.responses)).prior

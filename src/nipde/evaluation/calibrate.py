@@ -9,6 +9,7 @@ import copy
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,27 +48,30 @@ def calibrated(
     noise: Sequence[float] = NOISE,
     systems: int | None = None,
     seed: int = 0,
+    sharp: bool = False,
     progress: Callable[[int], None] = lambda finished: None,
 ) -> ConditionedNIPS:
     """The same weights with a calibration; `part` must be of systems that no training has seen.
 
-    `progress` hears of contexts as they are finished.
+    `sharp` also calibrates the material of the weights `sharpened` for few phases, of which the systems should then
+    be; `progress` hears of contexts as they are finished.
     """
     found = copy.deepcopy(model).eval()
     found.calibration = None
     table, scores = [], []
+    edges = found.sharpened() if sharp else found
     known = isinstance(found.prior, EllipticPrior) and face_mean_of(archive) is not None
     for context in sorted(pairs):
         row = []
         for share in sorted(noise):
             drawn = contexts(archive, part=part, context=context, noise=share, systems=systems, seed=seed)
             inside, edge, numbers = _measured(found, drawn, progress)
-            material = (
-                material_ratios(found, archive, part=part, context=context, noise=share, systems=systems, seed=seed)
-                if known
-                else None
-            )
-            row.append(_stratum(inside, edge, numbers, material))
+            of: dict[str, Any] = {"part": part, "context": context, "noise": share, "systems": systems, "seed": seed}
+            materials = [
+                material_ratios(one, archive, **of) if wanted else None
+                for one, wanted in ((found, known), (edges, known and sharp))
+            ]
+            row.append(_stratum(inside, edge, numbers, *materials))
             scores.append(_worst(row[-1], numbers))
         table.append(tuple(row))
     found.calibration = Calibration(
@@ -160,7 +164,7 @@ def _measured(
     return np.concatenate(inside), np.concatenate(edge), numbers
 
 
-def _stratum(inside: Ratios, edge: Ratios, numbers: Numbers, material: Ratios | None) -> Stratum:
+def _stratum(inside: Ratios, edge: Ratios, numbers: Numbers, *materials: Ratios | None) -> Stratum:
     """Grids without an edge, or without an inside, have one factor for both."""
     inside, edge = inside if inside.size else edge, edge if edge.size else inside
     # As many deviations as in a normal distribution, from quantiles that few odd systems do not move.
@@ -170,8 +174,12 @@ def _stratum(inside: Ratios, edge: Ratios, numbers: Numbers, material: Ratios | 
         edge=tuple(conformal_quantile(edge, level) for level in LEVELS),
         median=tuple(float(np.median(values)) for values in numbers.values()),
         deviation=tuple(max(value, LEAST_DEVIATION) for value in deviations),
-        material=() if material is None else tuple(conformal_quantile(material, level) for level in LEVELS),
+        **{name: _factors(ratios) for name, ratios in zip(("material", "sharp"), materials, strict=True)},
     )
+
+
+def _factors(ratios: Ratios | None) -> tuple[float, ...]:
+    return () if ratios is None else tuple(conformal_quantile(ratios, level) for level in LEVELS)
 
 
 def _worst(stratum: Stratum, numbers: Numbers) -> Float[np.ndarray, " system"]:

@@ -27,6 +27,7 @@ def load(name: str | Path = "darcy") -> ConditionedNIPS:
     model = load_model(place)
     assert isinstance(model, ConditionedNIPS)
     calibration = card(name).get("calibration")
+    model.name = Path(name).stem
     model.calibration = None if calibration is None else Calibration.from_dict(calibration)
     return model
 

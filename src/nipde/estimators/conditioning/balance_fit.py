@@ -31,11 +31,15 @@ SHARES = (1.0, 0.5, 0.2, 0.05)
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """What is believed of the coefficients: near `centre` with `certainty` p, even with `evenness` q."""
+    """What is believed of the coefficients: near `centre` with `certainty` p, even with `evenness` q.
+
+    `faces`, one field per axis, is the evenness of every face, where it is not that of the nodes around.
+    """
 
     centre: Float[Tensor, "system coefficient *space"]
     certainty: Float[Tensor, "system coefficient *space"]
     evenness: Float[Tensor, "system coefficient *space"]
+    faces: tuple[Tensor, ...] | None = None
 
 
 class BalanceFit:
@@ -144,6 +148,8 @@ class BalanceFit:
 
     def _evenness(self, belief: Belief) -> list[Tensor]:
         """q of every face."""
+        if belief.faces is not None:
+            return [q * shape for q, shape in zip(belief.faces, self.fluxes.shapes, strict=True)]
         return [q * shape for q, shape in zip(self.fluxes.means(belief.evenness), self.fluxes.shapes, strict=True)]
 
     @property

@@ -6,7 +6,7 @@ Between the strata of the table log(factor) is interpolated over log d, and then
 than the noise share ν, since what noise hides the prior replaces. Outside, the nearest stratum counts.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -38,6 +38,8 @@ class Stratum:
     deviation: tuple[float, ...]
     #: |error of log b| over its deviation for every level; empty where no material is inferred, or its truth unknown.
     material: tuple[float, ...] = ()
+    #: The same of the weights `sharpened` for few phases.
+    sharp: tuple[float, ...] = ()
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
@@ -78,6 +80,11 @@ class Calibration:
         }
         material = self._factors("material", pairs, share) if self.strata[0][0].material else None
         return Trust(self.levels, factors, Alarm(scores, self.threshold), material)
+
+    def sharpened(self) -> Self:
+        """For a material believed to be of few phases; bands on responses stay as they are, and hold more than told."""
+        strata = tuple(tuple(replace(one, material=one.sharp) for one in row) for row in self.strata)
+        return replace(self, strata=strata)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""

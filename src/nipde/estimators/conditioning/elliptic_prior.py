@@ -20,6 +20,8 @@ from nipde.kernels.elliptic import EllipticKernel, least_rough
 CERTAINTY, EVENNESS = 400.0, 0.3
 #: The same for drift, in units of the diffusivity over the size of the box.
 DRIFT_CERTAINTY, DRIFT_EVENNESS = 4.0, 0.01
+#: τ and ε of a material of few phases, how much it is held where nothing is known, and rounds of reweighting.
+SHARPNESS, SMALL_JUMP, SHARP_CERTAINTY, SHARP_STEPS = 10.0, 0.02, 1e-3, 8
 
 
 class EllipticPrior(nn.Module):
@@ -29,6 +31,8 @@ class EllipticPrior(nn.Module):
         super().__init__()
         self.coefficients = 1 + (dimension if drift else 0)
         self.first_steps, self.second_steps, self.iterations = 3, 2, 20
+        #: Whether the material is believed to be of few phases; a wish of the user, not a weight.
+        self.sharp = False
         self.model_error = nn.Parameter(torch.tensor(-6.0))
         self.mean_power = nn.Parameter(torch.tensor(-1.0))
         inputs = 3 * self.coefficients + 4
@@ -67,6 +71,18 @@ class EllipticPrior(nn.Module):
                 with torch.no_grad():
                     solved = self._solved(pairs, found.detach())
             found = fit.step(found, belief, slopes_of=solved, iterations=self.iterations)
+        return self._sharpened(fit, found) if self.sharp else (fit, found, belief)
+
+    @torch.no_grad()
+    def _sharpened(self, fit: BalanceFit, found: Tensor) -> tuple[BalanceFit, Tensor, Belief]:
+        """Few phases believed in, whatever the network says: jumps cost τ log(1 + (jump/ε)²), small or large alike."""
+        for _ in range(SHARP_STEPS):
+            jumps = fit.fluxes.drops(found)
+            faces = tuple(SHARPNESS / (jump.square() + SMALL_JUMP**2) for jump in jumps)
+            constants = torch.full_like(found, SHARP_CERTAINTY)
+            belief = Belief(found, constants, constants, faces)
+            slopes = self._solved(fit.pairs, found)
+            found = fit.step(found, belief, slopes_of=slopes, iterations=2 * self.iterations)
         return fit, found, belief
 
     def _kernel_of(self, pairs: Whitened, found: Tensor) -> EllipticKernel:

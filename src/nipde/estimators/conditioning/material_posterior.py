@@ -21,7 +21,7 @@ BLOCK = 2**24
 
 @dataclass(frozen=True, eq=False)
 class MaterialPosterior:
-    """Of one system; `view` is the balance around what was found, `belief` that of the network, `before` that of nobody."""
+    """Of one system: the balance around what was found, the belief of the network, and the one before any data."""
 
     view: Linearised
     belief: Belief

@@ -1,0 +1,63 @@
+"""`nipde design FILE`: which load to apply next, ranked; the fields to apply are written beside."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from nipde.cli.measurement import add_measurement, measurement_of
+from nipde.cli.terminal import parser, progress, say
+from nipde.discovery.candidates import wave_loads
+from nipde.discovery.design import next_load
+from nipde.discovery.next_loads import effort_of, next_loads
+from nipde.errors import MeasurementError
+from nipde.measurements.parse import parse
+from nipde.training.pretrained import load, names
+
+
+def run(words: list[str]) -> int:
+    """Entry of the verb."""
+    options = parser("design", "Rank loads by how much of what is not yet known each would tell.")
+    add_measurement(options)
+    options.add_argument("--weights", type=str, default="darcy", help=f"{', '.join(names())}, or a published file")
+    options.add_argument("--candidates", type=str, default="", help="file with an array `loads` to rank; else waves")
+    options.add_argument("--count", type=int, default=5, help="how many to list")
+    options.add_argument("--out", type=Path | None, default=None, help="npz for the fields of the best")
+    chosen = options.parse_args(words)
+    measurement, model = measurement_of(chosen), load(chosen.weights)
+    say(measurement.interpretation())
+    weight = next(model.parameters())
+    pairs = measurement.pairs.to(dtype=weight.dtype)
+    with progress("kernel", 1) as advance, torch.no_grad():
+        kernel = model(pairs)
+        advance(1)
+    effort = effort_of(pairs.loads)
+    if chosen.candidates:
+        loads = _candidates(chosen.candidates, pairs.grid.shape)
+        ranking = next_load(kernel, loads, wave_loads(pairs.grid, 60), effort=None)
+        order = ranking.order[: chosen.count].numpy()
+        names_of, gains = tuple(f"candidate {number}" for number in order), ranking.gains[order].numpy()
+        best = loads[order]
+    else:
+        found = next_loads(kernel, effort=effort, count=chosen.count)
+        names_of, gains, best = found.names, found.gains, found.loads
+    say(f"share of what is not known of answers to long waves that one more load would remove ({pairs.count} so far):")
+    for name, gain in zip(names_of, gains, strict=True):
+        say(f"  {100 * gain:5.1f} %  {name} {measurement.units.load if not chosen.candidates else ''}".rstrip())
+    if chosen.out:
+        axes = {name: axis.coordinates for name, axis in zip("xyz", pairs.grid.axes, strict=False)}
+        np.savez_compressed(chosen.out, allow_pickle=False, loads=best, gains=gains, **axes)
+        say(f"written: {chosen.out}")
+    return 0
+
+
+def _candidates(path: str, shape: tuple[int, ...]) -> np.ndarray:
+    raw = parse(path)
+    loads = raw.arrays.get("loads")
+    if loads is None or loads.shape[1:] != shape:
+        raise MeasurementError(
+            f"{path}: candidates", expected=f"an array loads (candidate, {', '.join(map(str, shape))})",
+            got=", ".join(f"{name} {values.shape}" for name, values in raw.arrays.items()) or "nothing",
+            remedy="put them on the grid of the measurement, in its unit of load",
+        )  # fmt: skip
+    return np.asarray(loads, dtype=np.float64)

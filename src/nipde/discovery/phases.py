@@ -1,0 +1,72 @@
+"""A field cut into phases: thresholds on log b, and how sure it is that a node is on its side of them."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+from scipy.stats import norm
+
+from nipde.discovery.discovery import Phases
+from nipde.errors import KernelError, MissingExtraError
+
+#: Ways to find one threshold, as scikit-image calls them; Otsu's finds several, too.
+METHODS = ("otsu", "li", "isodata", "minimum", "triangle")
+
+
+def phases_of(
+    values: Float[ndarray, "*space"],
+    *,
+    deviation: Float[ndarray, "*space"],
+    among: Bool[ndarray, "*space"],
+    count: int = 2,
+    method: str = "otsu",
+) -> Phases:
+    """`count` phases of b > 0; thresholds come from the nodes `among`, `deviation` is that of log b.
+
+    A material without contrast is one phase, whatever is asked for.
+    """
+    log = np.log(values)
+    cuts = thresholds(log[among], count=count, method=method)
+    labels = np.searchsorted(cuts, log)
+    ends = np.array([-np.inf, *cuts, np.inf])
+    width = np.maximum(deviation, np.finfo(float).tiny)
+    probability = norm.cdf((ends[labels + 1] - log) / width) - norm.cdf((ends[labels] - log) / width)
+    levels = [float(np.exp(np.median(log[among & (labels == phase)]))) for phase in range(len(cuts) + 1)]
+    return Phases(method, tuple(np.exp(cuts).tolist()), labels, tuple(levels), probability)
+
+
+def thresholds(log: Float[ndarray, " node"], *, count: int, method: str) -> Float[ndarray, " cut"]:
+    """Cuts between phases, rising; none where all values are alike to 0.1 %."""
+    if count < 1 or method not in METHODS or (count > 2 and method != "otsu"):
+        raise KernelError(
+            expected=f"1 or more phases by a method among {', '.join(METHODS)} (otsu alone finds more than 2)",
+            got=f"{count} by {method}", remedy="choose another",
+        )  # fmt: skip
+    finite = log[np.isfinite(log)]
+    if count == 1 or not finite.size or np.ptp(finite) < 1e-3:
+        return np.zeros(0)
+    filters = _filters()
+    if count > 2:
+        cuts = np.asarray(filters.threshold_multiotsu(finite, classes=count, nbins=64))
+    else:
+        cuts = np.array([float(getattr(filters, f"threshold_{method}")(finite))])
+    # Between two values of the field any cut is as good to a histogram: the middle is the safest.
+    values = np.sort(finite)
+    above = np.clip(np.searchsorted(values, cuts, side="right"), 1, len(values) - 1)
+    return (values[above - 1] + values[above]) / 2
+
+
+def agreement(
+    labels: Int[ndarray, "*space"], truth: Int[ndarray, "*space"], *, among: Bool[ndarray, "*space"]
+) -> float:
+    """Share of the nodes `among` that were given to their own phase."""
+    return float(np.mean(labels[among] == truth[among]))
+
+
+def _filters() -> Any:
+    try:
+        from skimage import filters
+    except ImportError as error:
+        raise MissingExtraError("scikit-image is not installed", remedy="pip install 'nipde[report]'") from error
+    return filters

@@ -1,0 +1,89 @@
+"""A kernel in few numbers, K(x, y) ≈ Σ_r a_r(x) b_r(y), by its largest singular values; and as a program."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from scipy.sparse.linalg import svds
+from torch import Tensor, nn
+from torch.export import Dim
+
+from nipde.grid import Grid
+from nipde.kernels.base import Kernel
+
+#: Up to this many nodes all singular values are computed, and programs hold the whole kernel.
+WHOLE_UP_TO = 2000
+#: What is left out, over the whole, in the mean square over loads without preference.
+TOLERANCE = 1e-3
+#: Terms at most.
+MOST = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """`left` are the a_r, `right` the b_r; `left_out` is ‖K - Σ‖ / ‖K‖, or None where only the largest are known."""
+
+    left: Float[ndarray, "rank *space"]
+    right: Float[ndarray, "rank *space"]
+    left_out: float | None
+
+
+def factors_of(kernel: Kernel) -> Factors:
+    """Of one system with scalar fields; orthogonal in the grid's own product, strongest first."""
+    grid, root = kernel.grid, np.sqrt(kernel.grid.weights.reshape(-1))
+    if grid.size <= WHOLE_UP_TO:
+        values = kernel.dense().detach().double().cpu().numpy() * root[:, None] * root
+        left, sizes, right = np.linalg.svd(values)
+        tails = np.sqrt(np.cumsum(sizes[::-1] ** 2)[::-1] / np.sum(sizes**2))
+        rank = min(MOST, int(np.count_nonzero(tails > TOLERANCE)))
+        left_out = float(tails[rank]) if rank < len(tails) else 0.0
+    else:
+        # The operator weighs with w; between two √w its factors are orthogonal.
+        operator = kernel.as_linear_operator()
+        left, sizes, right = svds(operator, k=min(MOST, grid.size - 2), random_state=0)
+        left, sizes, right = left[:, ::-1] * root[:, None], sizes[::-1], right[::-1] / root
+        rank, left_out = len(sizes), None
+    amounts = np.sqrt(sizes[:rank])
+    return Factors(
+        (left[:, :rank] * amounts / root[:, None]).T.reshape(rank, *grid.shape),
+        (right[:rank] * amounts[:, None] / root).reshape(rank, *grid.shape),
+        left_out,
+    )
+
+
+def save_program(kernel: Kernel, factors: Factors, path: Path) -> None:
+    """A program loads `(load, *space)` -> responses `(load, *space)` that torch runs without nipde."""
+    program = _Answers(kernel, factors).eval()
+    some = torch.zeros(2, *kernel.grid.shape)
+    exported = torch.export.export(program, (some,), dynamic_shapes=({0: Dim("loads", min=1)},))
+    torch.export.save(exported, path)
+
+
+class _Answers(nn.Module):
+    """Loads in, responses out: one matrix product, or two thin ones."""
+
+    left: Tensor
+    right: Tensor
+
+    def __init__(self, kernel: Kernel, factors: Factors) -> None:
+        super().__init__()
+        grid: Grid = kernel.grid
+        self.shape = grid.shape
+        weights = torch.from_numpy(np.array(grid.weights)).reshape(-1)
+        if grid.size <= WHOLE_UP_TO:
+            left, right = kernel.dense().detach().double().cpu(), torch.diag(weights)
+            left, right = left @ right, torch.eye(0)
+        else:
+            left = torch.from_numpy(factors.left.reshape(len(factors.left), -1).T.copy())
+            right = torch.from_numpy(factors.right.reshape(len(factors.right), -1).copy()) * weights
+        self.register_buffer("left", left.float())
+        self.register_buffer("right", right.float())
+
+    def forward(self, loads: Float[Tensor, "load *space"]) -> Float[Tensor, "load *space"]:
+        """Responses in the unit of the measurement."""
+        flat = loads.flatten(1)
+        inner = flat if self.right.numel() == 0 else flat @ self.right.mT
+        return (inner @ self.left.mT).unflatten(1, self.shape)

@@ -1,0 +1,85 @@
+"""A discovery as one page of HTML: nothing to fetch, readable without a script, by eye, keyboard and screen reader."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from nipde.discovery.discovery import Discovery
+from nipde.errors import MissingExtraError
+from nipde.report.page_colours import hex_colours
+from nipde.report.page_inside import inside, rows
+from nipde.report.page_pairs import held_out, reading
+from nipde.report.page_sections import alarm, next_loads, rivals
+from nipde.report.page_view import View, number, unit_text
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+#: Colours in the ramps beside maps.
+STOPS = 17
+
+
+def page(discovery: Discovery) -> str:
+    """The whole report; write it to `report.html` and open it anywhere."""
+    environment, view = _environment(), View(discovery.measurement)
+    # What the template shows, and what the script needs besides.
+    understood, pairs = reading(discovery, view)
+    found, material = inside(discovery, view)
+    felt, kernel = rows(discovery, view)
+    tried, kept = (None, None) if discovery.held_out is None else held_out(discovery, view)
+    tables = {name: hex_colours(name) for name in ("batlow", "vik")}
+    data = {"view": view.to_json(), "tables": tables, "pairs": pairs, "material": material, "kernel": kernel}
+    script = _text("page.js")
+    return environment.get_template("template.html.j2").render(
+        discovery=discovery, view=view, alarm=alarm(discovery), reading=understood, inside=found, rows=felt,
+        held_out=tried, rivals=rivals(discovery, view), next_loads=next_loads(discovery, view),
+        provenance=list(_flat({"weights": discovery.weights} | discovery.provenance)), ramps=_ramps(tables),
+        style=_text("page.css"), script=script, data=_json({**data, "held_out": kept}),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )  # fmt: skip
+
+
+def _environment() -> "Environment":
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise MissingExtraError("jinja2 is not installed", remedy="pip install 'nipde[report]'") from error
+    loader = PackageLoader("nipde.report", "page_files")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.globals["unit_text"] = unit_text
+    return made
+
+
+def _text(name: str) -> str:
+    return (files("nipde.report") / "page_files" / name).read_text(encoding="utf-8")
+
+
+def _json(data: dict[str, object]) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _ramps(tables: dict[str, list[str]]) -> dict[str, list[tuple[float, str]]]:
+    """Offsets and colours of the gradients beside maps."""
+    return {
+        name: [(i / (STOPS - 1), colours[round(254 * i / (STOPS - 1))]) for i in range(STOPS)]
+        for name, colours in tables.items()
+    }
+
+
+def _flat(record: dict[str, object], above: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values as text, those of inner records after their outer name."""
+    for name, value in record.items():
+        full = f"{above}{name}"
+        if isinstance(value, dict):
+            yield from _flat(value, f"{full} › ")
+        elif isinstance(value, list | tuple) and any(isinstance(one, dict) for one in value):
+            yield from _flat({str(i + 1): one for i, one in enumerate(value)}, f"{full} › ")
+        elif isinstance(value, list | tuple):
+            yield full, ", ".join(map(str, value))
+        else:
+            yield full, number(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,100 @@
+"""Fields as colours: code = 254 (value - low) / (high - low); 255 where there is no value, which stays transparent."""
+
+import base64
+import struct
+import zlib
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Self
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from numpy import ndarray
+
+from nipde.errors import MissingExtraError
+
+#: Codes run from 0 to here.
+LAST = 254
+
+
+@dataclass(frozen=True, eq=False)
+class Colours:
+    """Fields in 8 bits, each on its scale from `low` to `high`."""
+
+    table: str
+    low: Float[ndarray, " field"]
+    high: Float[ndarray, " field"]
+    codes: UInt8[ndarray, "field *shown"]
+
+    @classmethod
+    def of(cls, fields: Float[ndarray, "field *shown"], *, table: str, low: ndarray, high: ndarray) -> Self:
+        """On given scales; what is beyond takes their last colour."""
+        space = (..., *(None,) * (fields.ndim - 1))
+        width = np.where(high > low, high - low, 1.0)
+        share = np.clip((fields - low[space]) / width[space], 0, 1)
+        codes = np.where(np.isfinite(share), np.round(LAST * np.nan_to_num(share)), LAST + 1).astype(np.uint8)
+        return cls(table, low, high, codes)
+
+    @classmethod
+    def between(cls, field: Float[ndarray, "*shown"], low: float, high: float) -> Self:
+        """One field on a given scale."""
+        return cls.of(field[None], table="batlow", low=np.array([low]), high=np.array([high]))
+
+    @classmethod
+    def fitted(cls, fields: Float[ndarray, "field *shown"], *, like: ndarray | None = None) -> Self:
+        """Every field on a scale of its own, or that of the fields `like` it; around 0 where both signs occur."""
+        seen = fields if like is None else np.stack([fields, like], 1)
+        flat = seen.reshape(len(fields), -1)
+        flat = np.where(np.isfinite(flat).any(1, keepdims=True), flat, 0.0)
+        low, high = np.nanmin(flat, 1), np.nanmax(flat, 1)
+        if low.min() < 0 < high.max():
+            size = np.maximum(np.abs(low), np.abs(high))
+            return cls.of(fields, table="vik", low=-size, high=size)
+        return cls.of(fields, table="batlow", low=low, high=high)
+
+    def png(self, number: int) -> str:
+        """One map as a data address, y upwards, one pixel per node."""
+        return png(self.codes[number].T[::-1], self.table)
+
+    def to_json(self) -> dict[str, object]:
+        """For the script."""
+        scales = {name: [float(f"{v:.5g}") for v in getattr(self, name)] for name in ("low", "high")}
+        return {"table": self.table, **scales, "codes": base64.b64encode(self.codes.tobytes()).decode()}
+
+    @cached_property
+    def shares(self) -> Float[ndarray, "field *shown"]:
+        """0 at the low end of the scale, 1 at the high one, NaN where there is no value."""
+        return np.where(self.codes > LAST, np.nan, self.codes / LAST)
+
+
+@cache
+def colour_table(name: str) -> UInt8[ndarray, "code 3"]:
+    """One of Crameri's, which people who are colour-blind read, too; 255 colours and one for no value."""
+    try:
+        from cmcrameri import cm
+    except ImportError as error:
+        raise MissingExtraError("cmcrameri is not installed", remedy="pip install 'nipde[report]'") from error
+    colours = getattr(cm, name)(np.linspace(0, 1, LAST + 1))[:, :3]
+    return np.vstack([np.round(255 * colours), np.full((1, 3), 128)]).astype(np.uint8)
+
+
+def hex_colours(name: str) -> list[str]:
+    """The table as #rrggbb."""
+    return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in colour_table(name)]
+
+
+def png(codes: UInt8[ndarray, "row column"], table: str) -> str:
+    """A data address; the colours are the file's palette, the last of them transparent."""
+    high, wide = codes.shape
+    lines = np.pad(codes, ((0, 0), (1, 0)))  # every line opens with its filter: none
+    chunks = (
+        (b"IHDR", struct.pack(">IIBBBBB", wide, high, 8, 3, 0, 0, 0)),
+        (b"PLTE", colour_table(table).tobytes()),
+        (b"tRNS", bytes([255] * (LAST + 1) + [0])),
+        (b"IDAT", zlib.compress(lines.tobytes(), 9)),
+        (b"IEND", b""),
+    )
+    parts = [
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
+    ]
+    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()

@@ -1,0 +1,201 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const { view, material, kernel, pairs, held_out: kept } = data;
+  const LAST = 254;
+  const flat = view.dimension === 1;
+  const tables = Object.fromEntries(Object.entries(data.tables).map(([name, colours]) => [
+    name, colours.map((c, i) => [1, 3, 5].map((at) => parseInt(c.slice(at, at + 2), 16)).concat(i > LAST ? 0 : 255)),
+  ]));
+  const figure = (name) => document.querySelector(`[data-figure="${name}"]`);
+  const product = (numbers) => numbers.reduce((a, b) => a * b, 1);
+  const clamp = (value, last) => Math.min(Math.max(value, 0), last);
+
+  document.querySelectorAll(".scripted").forEach((element) => { element.hidden = false; });
+
+  // Three digits, as in the text of the page.
+  function number(value, digits = 3) {
+    if (value === null || !Number.isFinite(value)) return "—";
+    const size = Math.abs(value);
+    if (size === 0 || (size >= 1e-3 && size < 1e5)) {
+      return (size < 10 ** digits ? String(Number(value.toPrecision(digits))) : value.toFixed(0)).replace("-", "−");
+    }
+    const [front, power] = value.toExponential(digits - 1).split("e");
+    const raised = [...String(Number(power))].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("");
+    return `${front}\u00a0×\u00a010${raised}`.replace("-", "−");
+  }
+
+  // Fields of one stack: codes of the i-th, its scale, and values back from codes.
+  function stack(record, shape = view.shape) {
+    const codes = Uint8Array.from(atob(record.codes), (c) => c.charCodeAt(0));
+    const size = product(shape);
+    return {
+      ...record, shape, count: record.low.length,
+      at: (i) => codes.subarray(i * size, (i + 1) * size),
+      value: (i, code) => record.low[i] + (record.high[i] - record.low[i]) * code / LAST,
+    };
+  }
+
+  // Draw codes into a figure: pixels in 2D, a path in 1D.
+  function paint(target, codes, fields, low, high, first = [0, 0], step = [1, 1]) {
+    if (flat) {
+      const [left, top, across, up] = view.frame;
+      let pen = "M", path = "";
+      codes.forEach((code, i) => {
+        if (code > LAST) { pen = "M"; return; }
+        const x = left + (first[0] + step[0] * i + 0.5) / view.shape[0] * across;
+        path += `${pen}${x.toFixed(1)} ${(top + (1 - code / LAST) * up).toFixed(1)}`;
+        pen = "L";
+      });
+      target.querySelector(".line").setAttribute("d", path);
+    } else {
+      const [nx, ny] = fields.shape, canvas = surface(target, nx, ny), context = canvas.getContext("2d");
+      const pixels = context.createImageData(nx, ny), table = tables[fields.table];
+      for (let i = 0; i < nx; i++) {
+        for (let j = 0; j < ny; j++) pixels.data.set(table[codes[i * ny + j]], 4 * ((ny - 1 - j) * nx + i));
+      }
+      context.putImageData(pixels, 0, 0);
+    }
+    target.querySelectorAll(".low").forEach((e) => { e.textContent = number(low); });
+    target.querySelectorAll(".high").forEach((e) => { e.textContent = number(high); });
+  }
+
+  // The image of a figure becomes a canvas when it is first repainted.
+  function surface(target, width, height) {
+    const field = target.querySelector(".field");
+    if (field.tagName === "CANVAS") return field;
+    const canvas = document.createElement("canvas");
+    Object.assign(canvas, { width, height, className: "field" });
+    canvas.style.cssText = field.style.cssText;
+    field.replaceWith(canvas);
+    return canvas;
+  }
+
+  const describe = (target, text) => target.querySelector("svg[role=img]").setAttribute("aria-label", text);
+
+  // Pairs.
+  const sides = ["load", "response"].map((name) => [name, pairs[name], stack(pairs[name]), figure(name)]);
+  const slider = document.getElementById("pair");
+  function showPair() {
+    const i = Number(slider.value), text = `pair ${pairs.numbers[i]} of ${pairs.total}`;
+    document.getElementById("pair-text").textContent = text;
+    slider.setAttribute("aria-valuetext", text);
+    for (const [name, record, fields, target] of sides) {
+      const title = `${name === "load" ? "Load" : "Response"} of pair ${pairs.numbers[i]}`;
+      paint(target, fields.at(i), fields, fields.low[i], fields.high[i]);
+      target.querySelector(".title").textContent = title;
+      target.querySelector(".caption .text").textContent = record.captions[i];
+      target.querySelector(".plot .marker").setAttribute("transform", `translate(${record.marks[i].join(" ")})`);
+      describe(target, `${title}, from ${number(fields.low[i])} to ${number(fields.high[i])}${record.unit}. ${record.captions[i]}`);
+    }
+  }
+  slider.addEventListener("input", showPair);
+  showPair();
+
+  // Held-out pairs.
+  if (kept) {
+    const panels = ["measured", "predicted", "difference"].map((name) => [name, stack(kept[name]), figure(name)]);
+    const choice = document.getElementById("kept");
+    const showKept = () => {
+      const i = Number(choice.value);
+      document.getElementById("kept-text").textContent = kept.lines[i];
+      choice.setAttribute("aria-valuetext", kept.lines[i]);
+      for (const [name, fields, target] of panels) {
+        paint(target, fields.at(i), fields, fields.low[i], fields.high[i]);
+        describe(target, `${name} response. ${kept.lines[i]} From ${number(fields.low[i])} to ${number(fields.high[i])}${kept.unit}.`);
+      }
+      const [[, x], [, y]] = panels, [left, top, across, up] = kept.scatter.box, { low, high } = kept.scatter;
+      const skip = Math.ceil(x.at(i).length / 600);
+      let path = "";
+      x.at(i).forEach((code, node) => {
+        const other = y.at(i)[node];
+        if (node % skip || code > LAST || other > LAST) return;
+        const [a, b] = [x.value(i, code), y.value(i, other)].map((value) => (value - low) / (high - low));
+        path += `M${(left + a * across).toFixed(1)} ${(top + (1 - b) * up).toFixed(1)}h0`;
+      });
+      figure("scatter").querySelector(".chosen").setAttribute("d", path);
+    };
+    choice.addEventListener("input", showKept);
+    showKept();
+  }
+
+  // The point: what is known of it, and its row of the kernel.
+  const rows = stack(kernel, kernel.shape), switched = stack(material.switch);
+  const main = figure("coefficient"), beside = figure("row"), common = document.getElementById("common");
+  const maps = ["coefficient", "width", "identifiable", "phases"];
+  let point = kernel.start.slice();
+
+  const nearest = () => kernel.shape.map((count, a) => clamp(Math.round((point[a] - kernel.first[a]) / kernel.step[a]), count - 1));
+  const index = (node, shape) => (flat ? node[0] : node[0] * shape[1] + node[1]);
+  const places = (node) => node.map((i, a) => number(view.coordinates[a][i], view.digits[a])).join(", ");
+
+  function mark(target, node) {
+    const [left, top, across, up] = view.frame;
+    const x = left + (node[0] + 0.5) / view.shape[0] * across;
+    const y = flat ? top : top + (1 - (node[1] + 0.5) / view.shape[1]) * up;
+    target.querySelector(".point").setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
+  }
+
+  function showPoint() {
+    const at = index(point, view.shape), closest = nearest(), row = index(closest, kernel.shape);
+    const origin = closest.map((i, a) => kernel.first[a] + kernel.step[a] * i);
+    for (const name of maps) mark(figure(name), point);
+    mark(beside, origin);
+    let codes = rows.at(row), [low, high] = [rows.low[row], rows.high[row]];
+    if (common.checked) {
+      [low, high] = kernel.all;
+      const width = high - low || 1;
+      codes = codes.map((code) => (code > LAST ? code : Math.round(LAST * clamp((rows.value(row, code) - low) / width, 1))));
+    }
+    paint(beside, codes, rows, low, high, kernel.first, kernel.step);
+    const share = (value) => (value === null ? "—" : `${Math.round(100 * value)}\u00a0%`);
+    const read = {
+      point: places(point),
+      value: number(material.values[at]),
+      band: `${number(material.low[at])} to ${number(material.high[at])}`,
+      phase: `${material.phase[at] === null ? "—" : material.phase[at] + 1}, ${share(material.probability[at])}`,
+      identifiable: share(material.identifiable[at]),
+      row: number(kernel.largest[row]),
+    };
+    for (const [name, text] of Object.entries(read)) document.querySelector(`[data-read="${name}"]`).textContent = text;
+    describe(beside, `Row of the kernel at the point ${places(origin)}${view.unit}, from ${number(low)} to ${number(high)} ${kernel.unit}.`);
+    return `Point ${read.point}${view.unit}. b ${read.value}${material.unit}, band ${read.band}, phase and probability ${read.phase}.`;
+  }
+
+  function showSwitch() {
+    const i = Number(document.querySelector("[name=band]:checked").value);
+    paint(main, switched.at(i), switched, switched.low[i], switched.high[i]);
+  }
+  document.querySelectorAll("[name=band]").forEach((choice) => choice.addEventListener("change", showSwitch));
+  common.addEventListener("change", showPoint);
+
+  const plot = main.querySelector(".plot");
+  plot.tabIndex = 0;
+  plot.setAttribute("role", "application");
+  plot.setAttribute("aria-roledescription", "movable point");
+  plot.setAttribute("aria-label", "Point in the material: arrow keys move it, with Shift by five nodes");
+  plot.addEventListener("keydown", (event) => {
+    const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+    if (!move || (flat && move[1])) return;
+    event.preventDefault();
+    point = point.map((i, a) => clamp(i + move[a] * (event.shiftKey ? 5 : 1), view.shape[a] - 1));
+    document.getElementById("spoken").textContent = showPoint();
+  });
+  let waiting = false;
+  function follow(event, area) {
+    const frame = area.querySelector(".frame").getBoundingClientRect();
+    const shares = [(event.clientX - frame.left) / frame.width, 1 - (event.clientY - frame.top) / frame.height];
+    if (shares.some((share) => share < 0 || share > 1)) return;
+    point = view.shape.map((count, a) => clamp(Math.floor(shares[a] * count), count - 1));
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => { waiting = false; showPoint(); });
+  }
+  for (const name of maps) {
+    const area = figure(name).querySelector(".plot");
+    area.classList.add("movable");
+    area.addEventListener("pointermove", (event) => { if (event.pointerType === "mouse") follow(event, area); });
+    area.addEventListener("pointerdown", (event) => follow(event, area));
+  }
+  showPoint();
+})();

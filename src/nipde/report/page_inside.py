@@ -1,0 +1,141 @@
+"""The inside on the page: material, band, phases, and rows of the kernel."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+
+from nipde.discovery.discovery import Discovery, Phases
+from nipde.report.page_colours import LAST, Colours, hex_colours
+from nipde.report.page_figure import Figure, line
+from nipde.report.page_view import Plot, View, number, percent, rounded, unit_text
+
+#: Nodes per axis whose rows of the kernel a page holds, by dimension of the drawing.
+ROWS = {1: 300, 2: 31}
+#: Where the pairs fix less than this share of b, a node is hatched.
+UNTOLD = 0.5
+
+Section = dict[str, Any]
+
+
+def inside(discovery: Discovery, view: View) -> tuple[Section, Section]:
+    """The material with its band, what the data say of it, and its phases."""
+    material, phases = discovery.material, discovery.phases
+    values, low, high, identifiable, probability, labels = (
+        view.shown(field)
+        for field in (
+            material.values, material.low, material.high, material.identifiable, phases.probability, phases.labels
+        )
+    )  # fmt: skip
+    # Maps spend their colours on the values; lines have room for the band.
+    lowest, highest = (low, high) if view.dimension == 1 else (values, values)
+    ends = np.repeat([[np.nanmin(lowest)], [np.nanmax(highest)]], 3, axis=1)
+    switched = Colours.of(np.stack([values, low, high]), table="batlow", low=ends[0], high=ends[1])
+    plot, half = view.plot(), (high - low) / 2
+    untold, unsure = (view.cells(plot, chosen) for chosen in (identifiable < UNTOLD, view.shown(phases.uncertain)))
+    band = line_area(view, plot, low, high, *ends[:, 0]) if view.dimension == 1 else ""
+    nothing = f"here the data says nothing (less than {100 * UNTOLD:g} % fixed)"
+    figures = [
+        Figure(
+            view, switched, "coefficient", "Material b", "b", material.unit, area=band, follows=True,
+            hatched=untold, hatched_means=nothing,
+        ),
+        Figure(
+            view, Colours.between(half, 0, float(np.nanmax(half))), "width", "How wide the band is",
+            "half width of the band of b", material.unit, follows=True,
+        ),
+        Figure(
+            view, Colours.between(identifiable, 0, 1), "identifiable", "What the data fixes", "identifiability", "",
+            ends=("0, here the data says nothing", "1, fixed by the data"), follows=True,
+            hatched=untold, hatched_means=nothing,
+        ),
+        Figure(
+            view, Colours.between(labels, 0, max(1, len(phases.levels) - 1)), "phases", "Phases", "phase", "",
+            swatches=phase_swatches(phases, labels, material.unit), follows=True,
+            hatched=unsure, hatched_means="phase uncertain: another one has more than 5 %",
+        ),
+    ]  # fmt: skip
+    fields = {
+        "values": values, "low": low, "high": high, "identifiable": identifiable, "probability": probability,
+        "phase": labels,
+    }  # fmt: skip
+    data: Section = {name: rounded(field) for name, field in fields.items()}
+    data |= {"unit": unit_text(material.unit), "switch": switched.to_json()}
+    return {"figures": {figure.name: figure for figure in figures}}, data
+
+
+def rows(discovery: Discovery, view: View) -> tuple[Section, Section]:
+    """K(x, ·) for x and y on at most 31 × 31 nodes, one scale per row."""
+    kernel, units = discovery.kernel, discovery.measurement.units
+    grid = kernel.grid
+    first, step, places = kept_nodes(view)
+    found = rows_at(discovery, places)
+    flat = found.reshape(len(found), -1)
+    if found.min() < -0.05 * found.max():
+        colours, remark = Colours.fitted(found), ""
+    elif view.dimension == 1:
+        colours, remark = Colours.of(found, table="batlow", low=flat.min(1), high=flat.max(1)), ""
+    else:  # K rises without bound at x itself: the scale is that of all other points
+        others = np.where(np.eye(len(flat), dtype=bool), 0.0, flat)
+        colours = Colours.of(found, table="batlow", low=others.min(1), high=others.max(1))
+        remark = "K is largest at x itself, which is left out of the scale. "
+    if max(step) > 1:
+        sizes = [" × ".join(map(str, shape)) for shape in (found.shape[1:], view.shape)]
+        remark += f"This page keeps rows at {sizes[0]} of {sizes[1]} nodes; the nearest one is shown."
+    start = tuple(nodes // 2 for nodes in view.shape)
+    near = [min(len(p) - 1, int((s - f) / d + 0.5)) for p, s, f, d in zip(places, start, first, step, strict=True)]
+    power = {1: "", 2: "²", 3: "³"}[grid.dimension]
+    figure = Figure(
+        view, colours, "row", "Row of the kernel, K(x, ·)", "response at the point per load there",
+        f"{units.response} / ({units.load} · {units.length}{power})", follows=True,
+        shown=int(np.ravel_multi_index(near, found.shape[1:])), first=first, step=step,
+    )  # fmt: skip
+    data = {
+        **colours.to_json(), "first": first, "step": step, "shape": found.shape[1:], "start": start,
+        "unit": figure.unit, "largest": rounded(flat.max(1)), "all": rounded([colours.low.min(), colours.high.max()]),
+    }  # fmt: skip
+    return {"figure": figure, "remark": remark, "start": start}, data
+
+
+def kept_nodes(view: View) -> tuple[tuple[int, ...], tuple[int, ...], list[range]]:
+    """First node, step and all nodes per axis whose rows are kept; the margins left over are even."""
+    step = tuple(max(1, math.ceil((nodes - 1) / (ROWS[view.dimension] - 1))) for nodes in view.shape)
+    first = tuple((nodes - 1) % stride // 2 for nodes, stride in zip(view.shape, step, strict=True))
+    return first, step, [range(f, n, s) for f, n, s in zip(first, view.shape, step, strict=True)]
+
+
+def rows_at(discovery: Discovery, places: list[range]) -> Float[ndarray, "row *kept"]:
+    """K(x, y) for x and y at these nodes, in the middle slice in 3D."""
+    kernel = discovery.kernel
+    grid, like = kernel.grid, kernel.correction.left
+    middle = [[nodes // 2] for nodes in grid.shape[2:]]
+    chosen = np.arange(grid.size).reshape(grid.shape)[np.ix_(*places, *middle)].reshape(-1)
+    # A row of K is the transposed kernel's answer to a point load.
+    points = like.new_zeros(len(chosen), grid.size)
+    points[torch.arange(len(chosen)), torch.from_numpy(chosen)] = like.new_tensor(1 / grid.weights.reshape(-1)[chosen])
+    with torch.no_grad():
+        answers = kernel.T.predict(points.view(-1, 1, *grid.shape)).flatten(1)
+    return answers[:, chosen].double().cpu().numpy().reshape(-1, *map(len, places))
+
+
+def line_area(view: View, plot: Plot, low: ndarray, high: ndarray, bottom: float, top: float) -> str:
+    """The band between two lines as a closed path."""
+    sides = [np.clip((side - bottom) / max(top - bottom, 1e-300), 0, 1) for side in (low, high)]
+    there, back = (line(view, plot, np.nan_to_num(side)) for side in sides)
+    points = back.replace("M", "L").split("L")[1:]
+    return there + "".join(f"L{point}" for point in reversed(points)) + "z"
+
+
+def phase_swatches(phases: Phases, labels: ndarray, unit: str) -> tuple[tuple[str, str], ...]:
+    """Colour and words of every phase."""
+    last = max(1, len(phases.levels) - 1)
+    return tuple(
+        (
+            hex_colours("batlow")[round(LAST * i / last)],
+            f"phase {i + 1}: b ≈ {number(level)}{unit_text(unit)}, {percent(float(np.mean(labels == i)))} of the nodes",
+        )
+        for i, level in enumerate(phases.levels)
+    )

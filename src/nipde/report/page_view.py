@@ -1,0 +1,197 @@
+"""Fields on paper: a line in 1D, a map in 2D, the middle slice in 3D; node i stands in the middle of cell i."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from nipde.measurements.measurement import Measurement
+
+#: Room for ticks and names of axes, in the unit of the drawing: left, right, top, bottom.
+MARGINS = (58.0, 14.0, 12.0, 40.0)
+#: A box longer than this is drawn compressed.
+LONGEST = 2.5
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A frame in a drawing, and the ticks along it."""
+
+    width: float
+    height: float
+    left: float
+    top: float
+    across: float
+    up: float
+    #: Position in the drawing and text; those of y stay empty in 1D, where the scale gives them.
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+
+    @property
+    def box(self) -> str:
+        """Place of the frame as CSS, in shares of the drawing."""
+        shares = {
+            "left": self.left / self.width, "top": self.top / self.height,
+            "width": self.across / self.width, "height": self.up / self.height,
+        }  # fmt: skip
+        return ";".join(f"{name}:{100 * share:.4f}%" for name, share in shares.items())
+
+
+@dataclass(frozen=True)
+class View:
+    """How the fields of a measurement are shown."""
+
+    measurement: Measurement
+
+    @property
+    def length_unit(self) -> str:
+        """Unit of x and y."""
+        return self.measurement.units.length
+
+    @property
+    def dimension(self) -> int:
+        """1 for lines, 2 for maps."""
+        return min(2, self.measurement.pairs.grid.dimension)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Nodes that are shown, per axis."""
+        return self.measurement.pairs.grid.shape[: self.dimension]
+
+    @cached_property
+    def coordinates(self) -> tuple[Float[ndarray, " node"], ...]:
+        """Of all axes, as in the files."""
+        axes = zip(self.measurement.pairs.grid.axes, self.measurement.origin, strict=True)
+        return tuple(axis.coordinates + start for axis, start in axes)
+
+    @cached_property
+    def digits(self) -> list[int]:
+        """Digits that tell neighbouring nodes apart, per axis."""
+        return [max(3, math.ceil(math.log10(abs(axis).max() / (axis[1] - axis[0]))) + 2) for axis in self.coordinates]
+
+    @property
+    def remark(self) -> str:
+        """What the reader must know of slices and compressed boxes."""
+        parts = []
+        if len(self.coordinates) == 3:
+            middle = self.coordinates[2][len(self.coordinates[2]) // 2]
+            parts.append(
+                f"Maps show the middle slice, z = {number(middle, self.digits[2])}{unit_text(self.length_unit)}."
+            )
+        if self.dimension == 2 and self._ratio() != self._drawn_ratio():
+            parts.append("The box is so long that x and y are drawn to different scales.")
+        return " ".join(parts)
+
+    def shown(self, fields: Any) -> ndarray:
+        """The part of `(*lead, *space)` that is drawn."""
+        array = np.asarray(fields)
+        return array[..., array.shape[-1] // 2] if len(self.coordinates) == 3 else array
+
+    def plot(self, width: float = 360.0) -> Plot:
+        """A frame for fields, in a drawing of this width; small ones have no ticks."""
+        small = width < 300
+        left, right, top, bottom = (2.0, 2.0, 2.0, 2.0) if small else MARGINS
+        across, ratio = width - left - right, self._drawn_ratio() if self.dimension == 2 else 0.6
+        up = min(across * ratio, 1.15 * across)
+        narrow = up / ratio
+        left += (across - narrow) / 2
+        x_ticks, y_ticks = [], []
+        if not small:
+            x_ticks = [(left + share * narrow, text) for share, text in self._ticks(0)]
+        if not small and self.dimension == 2:
+            y_ticks = [(top + (1 - share) * up, text) for share, text in self._ticks(1)]
+        return Plot(width, top + up + bottom, left, top, narrow, up, x_ticks, y_ticks)
+
+    def position(self, plot: Plot, node: tuple[int, ...], height: float = 0.0) -> tuple[float, float]:
+        """Where a node is drawn; `height` from 0 to 1 is that of the line in 1D."""
+        shares = [(index + 0.5) / count for index, count in zip(node, self.shape, strict=False)]
+        up = shares[1] if self.dimension == 2 else height
+        return round(plot.left + shares[0] * plot.across, 1), round(plot.top + (1 - up) * plot.up, 1)
+
+    def cells(self, plot: Plot, chosen: Bool[ndarray, "*shown"]) -> str:
+        """An SVG path around the chosen nodes, runs along x in one piece."""
+        rows = chosen[:, None] if self.dimension == 1 else chosen
+        wide, high = plot.across / rows.shape[0], plot.up / rows.shape[1]
+        pieces = []
+        for j, row in enumerate(rows.T):
+            edges = np.flatnonzero(np.diff(row.astype(int), prepend=0, append=0)).reshape(-1, 2)
+            for first, last in edges:
+                start = f"M{plot.left + first * wide:.1f} {plot.top + plot.up - (j + 1) * high:.1f}"
+                pieces.append(f"{start}h{(last - first) * wide:.1f}v{high:.1f}h{-(last - first) * wide:.1f}z")
+        return "".join(pieces)
+
+    def where(self, node: tuple[int, ...]) -> str:
+        """Coordinates of a node as text."""
+        axes = zip("xyz", self.coordinates, self.digits, node, strict=False)
+        parts = [f"{name} = {number(axis[i], digits)}" for name, axis, digits, i in axes]
+        return ", ".join(parts) + unit_text(self.length_unit)
+
+    def to_json(self) -> dict[str, object]:
+        """For the script."""
+        plot = self.plot()
+        return {
+            "dimension": self.dimension, "shape": self.shape, "unit": unit_text(self.length_unit),
+            "digits": self.digits, "frame": [plot.left, plot.top, plot.across, plot.up],
+            "coordinates": [[float(f"{x:.9g}") for x in axis] for axis in self.coordinates[: self.dimension]],
+        }  # fmt: skip
+
+    def _lengths(self) -> list[float]:
+        """With half a cell at both ends."""
+        return [float(len(axis) * (axis[1] - axis[0])) for axis in self.coordinates]
+
+    def _ratio(self) -> float:
+        return self._lengths()[1] / self._lengths()[0]
+
+    def _drawn_ratio(self) -> float:
+        return min(max(self._ratio(), 1 / LONGEST), LONGEST)
+
+    def _ticks(self, axis: int) -> list[tuple[float, str]]:
+        places, length = self.coordinates[axis], self._lengths()[axis]
+        start = places[0] - length / len(places) / 2
+        return [
+            ((tick - start) / length, number(tick, self.digits[axis])) for tick in round_numbers(places[0], places[-1])
+        ]
+
+
+def round_numbers(low: float, high: float, count: int = 5) -> list[float]:
+    """At most `count` round numbers between two; the two themselves where they are one."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / count
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = power * next(factor for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * (1 - 1e-9))
+    first = np.ceil(low / step - 1e-6)
+    return [float((first + i) * step) for i in range(int(np.floor(high / step + 1e-6) - first) + 1)]
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Few digits, for people: 0.0123, 1.23 × 10⁻⁵, a dash for what is not a number."""
+    if not np.isfinite(value):
+        return "—"
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        text = f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
+        return text.replace("-", "−")
+    front, power = f"{value:.{digits - 1}e}".split("e")
+    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{front}\u00a0×\u00a010{raised}".replace("-", "−")
+
+
+def unit_text(unit: str, before: str = " ") -> str:
+    """A unit after a number or a name; nothing for pure numbers."""
+    return "" if unit in ("", "1", "dimensionless") else f"{before}{unit}"
+
+
+def percent(share: float) -> str:
+    """Two digits or more, in percent."""
+    if not np.isfinite(share):
+        return "—"
+    return (f"{100 * share:.0f}" if share >= 0.0995 else number(100 * share, 2)) + "\u00a0%"
+
+
+def rounded(values: Any) -> list[float | None]:
+    """Five digits for JSON, which has no NaN."""
+    return [float(f"{value:.5g}") if np.isfinite(value) else None for value in np.asarray(values, float).flat]

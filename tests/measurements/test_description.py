@@ -1,0 +1,82 @@
+import pytest
+
+from nipde.boundary import Dirichlet, Neumann
+from nipde.errors import MeasurementError
+from nipde.measurements.description import Description
+from nipde.measurements.loads import Point
+
+TOML = """
+files = ["a.csv", "b.csv"]
+response = "w"
+coordinates = ["X", "Y"]
+nodes = 21
+box = [[0, 10], [0, 5.5]]
+boundary = ["dirichlet", "neumann"]
+missing = -999
+zeros_missing = true
+noise = "0.2 %"
+amounts = "rates.csv"
+[units]
+x = "mm"
+[[loads]]
+kind = "point"
+position = [1, 2]
+amount = "rate_1"
+"""
+
+
+def test_every_key_becomes_a_field(tmp_path):
+    (tmp_path / "experiment.toml").write_text(TOML)
+    found = Description.from_toml(tmp_path / "experiment.toml")
+    assert found.files == (str(tmp_path / "a.csv"), str(tmp_path / "b.csv"))
+    assert found.amounts == str(tmp_path / "rates.csv")
+    assert found.response == ("w",)
+    assert found.node_counts == (21, 21)
+    assert found.box == ((0.0, 10.0), (0.0, 5.5))
+    assert found.boundaries == (Dirichlet(), Neumann())
+    assert found.missing == (-999,)
+    assert found.zeros_missing is True
+    assert found.units == {"x": "mm"}
+    assert found.loads[0].shape == Point((1.0, 2.0))
+    assert found.loads[0].amount == "rate_1"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('respnse = "w"', "did you mean 'response'"),
+        ("nodes = 2", "whole numbers >= 3"),
+        ("nodes = true", "whole number"),
+        ("rigid_motion = 1", "true or false"),
+        ("box = [0, 1]", "first, last"),
+        ("box = [[1, 0]]", "smaller one first"),
+        ('boundary = "dirichlt"', "did you mean 'dirichlet'"),
+        ('axes = "xz"', "order of the axes"),
+        ('format = "cvs"', "did you mean 'csv'"),
+        ("scale = 0.05", "text"),
+        ('units = "mm"', "units"),
+        ("loads = 3", "kind"),
+        ('loads = [{kind = "point", position = [1, 2], rate = 3}]', "got 'rate'"),
+        ('loads = [{kind = "point", position = ["a", 2]}]', "number"),
+        ('loads = [{kind = "constant", pair = 0}]', "from 1"),
+        ("files = [", "TOML"),
+    ],
+)
+def test_mistakes_name_file_and_remedy(tmp_path, line, words):
+    (tmp_path / "experiment.toml").write_text(f"{line}\n")
+    with pytest.raises(MeasurementError, match=r"experiment.toml.*expected.*got") as raised:
+        Description.from_toml(tmp_path / "experiment.toml")
+    assert words in str(raised.value)
+
+
+def test_a_file_without_files_is_refused(tmp_path):
+    (tmp_path / "experiment.toml").write_text("nodes = 21\n")
+    with pytest.raises(MeasurementError, match="names no files"):
+        Description.from_toml(tmp_path / "experiment.toml")
+
+
+def test_the_number_of_axes_is_agreed_on():
+    assert Description().dimension == 2
+    assert Description(coordinates=("x",)).dimension == 1
+    with pytest.raises(MeasurementError, match="number of axes"):
+        _ = Description(coordinates=("x",), nodes=(5, 5)).dimension

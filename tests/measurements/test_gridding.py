@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nipde.boundary import Dirichlet, Periodic
+from nipde.errors import MeasurementError
+from nipde.grid import Grid
+from nipde.measurements.gridding import Cloud, choose_grid, find_lattice, put_on_grid
+
+CLAMPED = (Dirichlet(), Dirichlet())
+
+
+def lattice_points(shape=(7, 5), first=(1.0, -2.0), spacing=(0.3, 0.7)):
+    lines = [a + np.arange(n) * h for n, a, h in zip(shape, first, spacing, strict=True)]
+    return np.stack([x.ravel() for x in np.meshgrid(*lines, indexing="ij")], axis=1)
+
+
+def cloud(where, values, valid=None, load=None):
+    return Cloud(where, values[None, None], np.ones((1, 1, len(where)), bool) if valid is None else valid, load)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10**6), counts=st.tuples(st.integers(3, 12), st.integers(3, 12)))
+def test_lattices_in_any_order_come_back_to_the_bit(seed, counts):
+    rng = np.random.default_rng(seed)
+    where = lattice_points(counts, rng.uniform(-50, 50, 2), 10 ** rng.uniform(-3, 3, 2))
+    values, valid = rng.standard_normal(len(where)), rng.random((1, 1, len(where))) > 0.3
+    order = rng.permutation(len(where))
+    grid, origin = choose_grid(where[order], nodes=None, box=(), boundaries=CLAMPED)
+    assert grid.shape == counts
+    found = put_on_grid(cloud(where[order], values[order], valid[..., order]), grid, origin=origin)
+    assert not found.interpolated
+    np.testing.assert_array_equal(found.mask.ravel(), valid.ravel())
+    np.testing.assert_array_equal(found.response.ravel(), np.where(valid, values, 0).ravel())
+
+
+def test_rows_that_are_left_out_are_gaps():
+    where = lattice_points()
+    kept = np.random.default_rng(0).random(len(where)) > 0.3
+    grid, origin = choose_grid(where[kept], nodes=None, box=(), boundaries=CLAMPED)
+    found = put_on_grid(cloud(where[kept], np.ones(kept.sum())), grid, origin=origin)
+    np.testing.assert_array_equal(found.mask.ravel(), kept)
+
+
+def test_rounded_positions_are_still_a_lattice():
+    lattice = find_lattice(np.round(lattice_points((31, 31), (0, 0), (1 / 3, 1 / 7)), 5))
+    assert lattice is not None
+    assert lattice.counts == (31, 31)
+
+
+def test_scattered_points_are_no_lattice():
+    assert find_lattice(np.random.default_rng(1).uniform(0, 1, (400, 2))) is None
+    with pytest.raises(MeasurementError, match=r"give nodes=\[2\d, 2\d\]"):
+        choose_grid(np.random.default_rng(1).uniform(0, 1, (400, 2)), nodes=None, box=(), boundaries=CLAMPED)
+
+
+def test_a_box_may_reach_beyond_the_points():
+    where = lattice_points()
+    grid, origin = choose_grid(where, nodes=None, box=((0.7, 3.1), (-2.0, 0.8)), boundaries=CLAMPED)
+    assert grid.shape == (9, 5)
+    found = put_on_grid(cloud(where, np.ones(len(where))), grid, origin=origin)
+    assert not found.mask[0, 0, [0, -1]].any()
+    assert found.mask[0, 0, 1:-1].all()
+
+
+def test_periodic_axes_end_one_spacing_later():
+    grid, _ = choose_grid(lattice_points(), nodes=None, box=(), boundaries=(Periodic(), Dirichlet()))
+    assert grid.axes[0].length == pytest.approx(7 * 0.3)
+    assert grid.axes[1].length == pytest.approx(4 * 0.7)
+
+
+def test_points_that_occur_twice_are_refused():
+    where = lattice_points()
+    grid, origin = choose_grid(where, nodes=None, box=(), boundaries=CLAMPED)
+    with pytest.raises(MeasurementError, match=r"more than once.*column 'pair'"):
+        put_on_grid(cloud(np.vstack([where, where[:1]]), np.ones(len(where) + 1)), grid, origin=origin)
+
+
+def test_a_load_without_a_row_is_refused():
+    where = lattice_points()
+    grid, origin = choose_grid(where, nodes=None, box=(), boundaries=CLAMPED)
+    load = np.ones((1, 1, len(where) - 1))
+    with pytest.raises(MeasurementError, match=r"none at 1 of them, the first at x = 2.8, y = 0.8"):
+        put_on_grid(cloud(where[:-1], np.ones(len(where) - 1), load=load), grid, origin=origin)
+
+
+def test_planes_are_interpolated_exactly():
+    rng = np.random.default_rng(3)
+    where = rng.uniform(0, 2, (500, 2))
+    grid = Grid.uniform(9, length=2.0)
+    found = put_on_grid(cloud(where, 1 + where @ [2.0, -3.0]), grid, origin=(0.0, 0.0))
+    assert found.interpolated
+    x, y = grid.coordinates
+    gap = np.abs(found.response[0, 0] - (1 + 2 * x - 3 * y))[found.mask[0, 0]]
+    assert gap.max() < 1e-12
+    assert found.mask[0, 0, 1:-1, 1:-1].all()
+
+
+def test_interpolation_is_of_second_order():
+    errors = []
+    for count in (400, 6400):
+        where = np.random.default_rng(4).uniform(0, 1, (count, 2))
+        grid = Grid.uniform(11)
+        found = put_on_grid(cloud(where, np.sin(3 * where[:, 0]) * np.cos(2 * where[:, 1])), grid, origin=(0.0, 0.0))
+        x, y = grid.coordinates
+        errors.append(np.sqrt(np.mean((found.response[0, 0] - np.sin(3 * x) * np.cos(2 * y))[found.mask[0, 0]] ** 2)))
+    assert np.log(errors[0] / errors[1]) / np.log(4) > 1.7
+
+
+def test_holes_of_scattered_points_stay_holes():
+    rng = np.random.default_rng(5)
+    where = rng.uniform(0, 1, (3000, 2))
+    outside = np.linalg.norm(where - 0.5, axis=1) > 0.25
+    grid = Grid.uniform(21)
+    found = put_on_grid(cloud(where, np.ones(len(where)), outside[None, None]), grid, origin=(0.0, 0.0))
+    distance = np.linalg.norm(np.stack(grid.coordinates) - 0.5, axis=0)
+    assert not found.mask[0, 0][distance < 0.2].any()
+    assert found.mask[0, 0, 1:-1, 1:-1][distance[1:-1, 1:-1] > 0.26].all()
+
+
+def test_loads_reach_every_node():
+    where = np.random.default_rng(6).uniform(0, 1, (300, 2))
+    found = put_on_grid(cloud(where, np.ones(300), load=np.full((1, 1, 300), 2.0)), Grid.uniform(9), origin=(0.0, 0.0))
+    np.testing.assert_allclose(found.load, 2.0, rtol=1e-12)
+    assert found.load_extended > 0
+
+
+def test_one_axis_works_too():
+    where = np.random.default_rng(7).uniform(0, 1, (50, 1))
+    found = put_on_grid(cloud(where, 3 * where[:, 0]), Grid.uniform(9, dimension=1), origin=(0.0,))
+    np.testing.assert_allclose(
+        found.response[0, 0][found.mask[0, 0]], 3 * np.linspace(0, 1, 9)[found.mask[0, 0]], atol=1e-12
+    )

@@ -1,0 +1,331 @@
+import ctypes
+import io
+import os
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from nipde.benchmarks.fuzz import mutated, valid_files
+from nipde.errors import MeasurementError, MissingExtraError
+from nipde.measurements.parse import FORMATS, parse
+from nipde.measurements.sandbox import Limits, Sandbox, sandbox
+
+
+def npy(header: str, data: bytes = b"") -> bytes:
+    """An array file with any header at all."""
+    text = header.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+def zipped(path: Path, **members: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def zip_bomb(path: Path) -> None:
+    zipped(path, **{"x.npy": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (8388608,)}", bytes(2**26))})
+
+
+def parent_member(path: Path) -> None:
+    zipped(path, **{"../x.npy": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}", bytes(8))})
+
+
+def huge_shape(path: Path) -> None:
+    zipped(
+        path, **{"x.npy": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904,)}", bytes(8))}
+    )
+
+
+def overflowing_shape(path: Path) -> None:
+    zipped(path, **{"x.npy": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}")})
+
+
+def negative_shape(path: Path) -> None:
+    zipped(path, **{"x.npy": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}", bytes(8))})
+
+
+def object_array(path: Path) -> None:
+    np.savez(path, x=np.array([{"a": 1}, None], dtype=object))
+
+
+def pickled_member(path: Path) -> None:
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.array([print], dtype=object))
+    zipped(path, **{"x.npy": buffer.getvalue()[buffer.getvalue().index(b"\n") + 1 :]})
+
+
+def structured_array(path: Path) -> None:
+    np.savez(path, x=np.zeros(3, dtype=[("a", "f8"), ("b", "i4")]))
+
+
+def complex_array(path: Path) -> None:
+    np.savez(path, x=np.zeros(3, dtype=complex))
+
+
+def not_an_array(path: Path) -> None:
+    zipped(path, **{"run.py": b"print('hello')"})
+
+
+def twice_the_same(path: Path) -> None:
+    np.savez(path, x=np.zeros(3))
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("x.npy", npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}", bytes(8)))
+
+
+def too_many_values(path: Path) -> None:
+    zipped(path, **{"x.npy": npy("{'descr': '|i1', 'fortran_order': False, 'shape': (2000000,)}", bytes(2_000_000))})
+
+
+def header_that_is_code(path: Path) -> None:
+    zipped(path, **{"x.npy": npy("{'descr': __import__('os').getcwd(), 'fortran_order': False, 'shape': (1,)}")})
+
+
+def units_that_are_no_mapping(path: Path) -> None:
+    np.savez(path, x=np.zeros(3), units=np.array("[1, 2]"))
+
+
+NPZ = [
+    zip_bomb, parent_member, huge_shape, overflowing_shape, negative_shape, object_array, pickled_member,
+    structured_array, complex_array, not_an_array, twice_the_same, too_many_values, header_that_is_code,
+    units_that_are_no_mapping,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("craft", NPZ, ids=lambda craft: craft.__name__)
+def test_a_crafted_npz_is_refused_quickly(tmp_path, craft):
+    craft(tmp_path / "crafted.npz")
+    start = time.perf_counter()
+    with pytest.raises(MeasurementError, match=r"crafted\.npz"):
+        parse(tmp_path / "crafted.npz", limits=Limits(values=2**20))
+    assert time.perf_counter() - start < 5
+
+
+def external_link(file, canary):
+    file["x"] = h5py.ExternalLink(canary, "/x")
+
+
+def external_link_in_a_group(file, canary):
+    file.create_group("a/b")["x"] = h5py.ExternalLink(canary, "/x")
+
+
+def external_storage(file, canary):
+    file.create_dataset("x", shape=(1,), dtype="f8", external=[(canary, 0, 8)])
+
+
+def virtual_dataset(file, canary):
+    layout = h5py.VirtualLayout(shape=(3,), dtype="f8")
+    layout[:] = h5py.VirtualSource(canary, "x", shape=(3,))
+    file.create_virtual_dataset("x", layout)
+
+
+def unlimited_virtual_dataset(file, canary):
+    layout = h5py.VirtualLayout(shape=(3,), dtype="f8", maxshape=(None,))
+    source = h5py.VirtualSource(canary, "x", shape=(3,), maxshape=(None,))
+    layout[: h5py.h5s.UNLIMITED] = source[: h5py.h5s.UNLIMITED]
+    file.create_virtual_dataset("x", layout)
+
+
+def soft_link_loop(file, canary):
+    file["a"] = h5py.SoftLink("/b")
+    file["b"] = h5py.SoftLink("/a")
+
+
+def soft_link_through_an_external_one(file, canary):
+    file["a"] = h5py.SoftLink("/b/x")
+    file["b"] = h5py.ExternalLink(canary, "/")
+
+
+def only_text(file, canary):
+    file["x"] = "nothing to compute with"
+
+
+def huge_dataset(file, canary):
+    file.create_dataset("x", shape=(2**40,), dtype="f8", chunks=(1024,), compression="gzip")
+
+
+HDF5 = [
+    external_link, external_link_in_a_group, external_storage, virtual_dataset, unlimited_virtual_dataset,
+    soft_link_loop, soft_link_through_an_external_one, only_text, huge_dataset,
+]  # fmt: skip
+
+
+class Watch:
+    """Tells whether anybody opened a file, by asking the kernel."""
+
+    def __init__(self, path: Path) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._queue = libc.inotify_init1(os.O_NONBLOCK)
+        assert libc.inotify_add_watch(self._queue, os.fsencode(path), 0x20) > 0  # IN_OPEN
+
+    def opened(self) -> bool:
+        try:
+            return bool(os.read(self._queue, 4096))
+        except BlockingIOError:
+            return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify")
+@pytest.mark.parametrize("suffix", [".h5", ".nc", ".mat"])
+@pytest.mark.parametrize("craft", HDF5, ids=lambda craft: craft.__name__)
+def test_a_crafted_hdf5_file_is_refused_and_opens_no_other(tmp_path, craft, suffix):
+    canary = tmp_path / "canary.h5"
+    with h5py.File(canary, "w") as file:
+        file["x"] = np.arange(3.0)
+    with h5py.File(tmp_path / f"crafted{suffix}", "w") as file:
+        craft(file, str(canary))
+    watch = Watch(canary)
+    with pytest.raises(MeasurementError, match="crafted"):
+        parse(tmp_path / f"crafted{suffix}")
+    assert not watch.opened()
+    canary.read_bytes()
+    assert watch.opened()  # the watch itself works
+
+
+def test_groups_that_hold_each_other_are_walked_once(tmp_path):
+    with h5py.File(tmp_path / "loop.h5", "w") as file:
+        file["a/x"] = np.arange(3.0)
+        file["a/again"] = file["/"]
+    assert set(parse(tmp_path / "loop.h5").arrays) == {"a/x"}
+
+
+def test_references_that_lead_back_end(tmp_path):
+    with h5py.File(tmp_path / "loop.mat", "w") as file:
+        cell = file.create_dataset("x", (1, 1), dtype=h5py.ref_dtype)
+        cell[0, 0] = cell.ref
+    with pytest.raises(MeasurementError, match="structures within each other"):
+        parse(tmp_path / "loop.mat")
+
+
+def test_entities_in_xml_are_refused(tmp_path):
+    lines = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 10))
+    (tmp_path / "laughs.vtu").write_text(
+        f'<?xml version="1.0"?><!DOCTYPE v [<!ENTITY a0 "ha">{lines}]><VTKFile>&a9;</VTKFile>'
+    )
+    with pytest.raises(MeasurementError, match="entities"):
+        parse(tmp_path / "laughs.vtu")
+
+
+@pytest.fixture(scope="module")
+def five(tmp_path_factory) -> bytes:
+    """A valid MATLAB file."""
+    folder = tmp_path_factory.mktemp("valid")
+    valid_files(folder)
+    return (folder / "five.mat").read_bytes()
+
+
+@pytest.mark.parametrize("seed", [65, 327, 467])
+def test_a_file_that_crashes_scipy_is_an_ordinary_error(tmp_path, five, seed):
+    (tmp_path / "crash.mat").write_bytes(mutated(five, np.random.default_rng(seed)))
+    (tmp_path / "good.mat").write_bytes(five)
+    with pytest.raises(MeasurementError, match=r"crash\.mat"):
+        parse(tmp_path / "crash.mat", format="mat")
+    assert "u" in parse(tmp_path / "good.mat").arrays
+
+
+def test_a_file_that_takes_too_long_is_an_ordinary_error_and_the_next_one_is_read(tmp_path):
+    (tmp_path / "long.csv").write_text("x\n" + "1\n" * 2_000_000)
+    (tmp_path / "short.csv").write_text("x\n1\n")
+    box = Sandbox()
+    with pytest.raises(MeasurementError, match=r"long\.csv: reading it did not end, expected at most 0\.05 s"):
+        box.read(tmp_path / "long.csv", candidates=("csv",), limits=Limits(seconds=0.05))
+    _, contents = box.read(tmp_path / "short.csv", candidates=("csv",), limits=Limits())
+    box.close()
+    assert box.hangs == 1
+    np.testing.assert_array_equal(contents.arrays["x"], [1.0])
+
+
+def test_a_file_that_takes_too_much_memory_is_an_ordinary_error(tmp_path):
+    (tmp_path / "large.csv").write_text("x\n" + "1\n" * 2_000_000)
+    with pytest.raises(MeasurementError, match=r"large\.csv: reading it takes too much memory"):
+        parse(tmp_path / "large.csv", limits=Limits(memory=2**28))
+
+
+def test_more_values_than_allowed_are_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.zeros(100))
+    with pytest.raises(MeasurementError, match=r"Limits\(values="):
+        parse(tmp_path / "x.npz", limits=Limits(values=99))
+
+
+def test_a_killed_child_is_replaced(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.zeros(3))
+    parse(tmp_path / "x.npz")
+    server = sandbox()._server
+    assert server is not None
+    server.kill()
+    server.wait()
+    parse(tmp_path / "x.npz")
+    assert sandbox()._server is not server
+
+
+def test_threads_share_the_child(tmp_path):
+    for number in range(8):
+        np.savez(tmp_path / f"{number}.npz", x=np.full(1000, number))
+    found = {}
+
+    def read(number: int) -> None:
+        for _ in range(3):
+            found[number] = parse(tmp_path / f"{number}.npz").arrays["x"]
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all((found[number] == number).all() for number in range(8))
+
+
+def test_a_fork_has_a_child_of_its_own(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.zeros(3))
+    parse(tmp_path / "x.npz")
+    ours = sandbox()._server
+    code = (
+        "import os, sys; from nipde.measurements.parse import parse; from nipde.measurements.sandbox import sandbox\n"
+    )
+    code += "parse(sys.argv[1]); first = sandbox()._server.pid; pid = os.fork()\n"
+    code += "parse(sys.argv[1]); own = sandbox()._server.pid == first\n"
+    code += "if pid == 0: sandbox().close(); os._exit(own)\n"
+    code += "parse(sys.argv[1]); sys.exit(os.waitpid(pid, 0)[1] != 0 or not own)"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.npz")], check=True, timeout=60)
+    assert sandbox()._server is ours
+
+
+def test_the_child_ends_with_its_parent(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.zeros(3))
+    code = (
+        "import os, sys; from nipde.measurements.parse import parse; from nipde.measurements.sandbox import sandbox\n"
+    )
+    code += "parse(sys.argv[1]); print(sandbox()._server.pid, flush=True); os.kill(os.getpid(), 9)"
+    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.npz")], capture_output=True, timeout=60)
+    child = Path(f"/proc/{int(ended.stdout)}")
+    end = time.monotonic() + 10
+    while child.exists() and "Z" not in (child / "stat").read_text().split()[2] and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not child.exists() or "Z" in (child / "stat").read_text().split()[2]
+
+
+def test_the_child_does_not_import_torch():
+    code = "import sys\n"
+    for name in FORMATS:
+        code += f"import nipde.measurements.formats.{name}\n"
+    code += "import nipde.measurements.formats.server, nipde.measurements.parse\nsys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_missing_library_names_the_extra(tmp_path, monkeypatch):
+    (tmp_path / "h5py.py").write_text("raise ModuleNotFoundError('No module named h5py', name='h5py')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = np.arange(3.0)
+    box = Sandbox()
+    with pytest.raises(MissingExtraError, match=r"x\.h5: No module named h5py: pip install 'nipde\[measurements\]'"):
+        box.read(tmp_path / "x.h5", candidates=("hdf5",), limits=Limits())
+    box.close()

@@ -1,0 +1,93 @@
+import subprocess
+import sys
+
+import pytest
+
+from nipde.errors import MeasurementError
+from nipde.measurements.units import Units, amount, check_length, factor, in_pixels, is_length, without_pixels
+
+
+@pytest.mark.parametrize(
+    ("length", "load", "response", "coefficient"),
+    [
+        ("mm", "N/mm^2", "mm", "N/mm"),
+        ("mm", "N/mm^3", "mm", "N/mm^2"),
+        ("mm", "N/m^2", "mm", "mN/m"),
+        ("mm", "N/m^2", "um", "N/m"),
+        ("mm", "MPa", "mm", "MPa*mm"),
+        ("m", "1/s", "Pa", "m^2/Pa/s"),
+        ("m", "m/s", "m", "m^2/s"),
+        ("m", "W/m^3", "K", "W/K/m"),
+        ("mm", "1", "1", "mm^2"),
+        ("1", "1", "1", "1"),
+    ],
+)
+def test_the_unit_of_the_coefficient_needs_no_factor(length, load, response, coefficient):
+    units = Units(length, load, response)
+    assert units.coefficient == coefficient
+    assert factor(f"({load}) * ({length})^2 / ({response})", coefficient, of="b") == pytest.approx(1, rel=1e-12)
+
+
+def test_awkward_units_keep_all_their_words():
+    assert Units("cm", "kN/m^2", "mm").coefficient == "cm^2*kN/m^2/mm"
+
+
+def test_a_total_is_a_load_times_an_area():
+    assert Units("mm", "N/mm^2", "mm").total(2) == "N"
+    assert Units("m", "1/s", "Pa").total(2) == "m^2/s"
+
+
+@pytest.mark.parametrize("word", ["mmm", "m3/s", "N/m^^2", "", "  ", "m^99", "m**9**9**9", "x" * 100, "import os", 3])
+def test_words_that_are_no_units_are_refused(word):
+    with pytest.raises(MeasurementError, match=r"unit of the length.*expected.*got.*:"):
+        Units(word, "1", "1")
+
+
+def test_a_misspelt_unit_names_the_nearest():
+    with pytest.raises(MeasurementError, match="did you mean 'mm'"):
+        Units("mmm", "1", "1")
+
+
+def test_offsets_are_refused():
+    with pytest.raises(MeasurementError, match="delta_degC"):
+        Units("mm", "W/m^2", "degC")
+    assert Units("mm", "W/mm^3", "delta_degC").coefficient == "W/delta_degC/mm"
+
+
+def test_positions_are_lengths_pixels_or_plain_numbers():
+    for word in ("mm", "px", "pixel", "1", "inch"):
+        check_length(word, of="x")
+    with pytest.raises(MeasurementError, match="not one of length"):
+        check_length("N", of="x")
+    assert is_length("mm")
+    assert not is_length("px")
+    assert not is_length("1")
+
+
+def test_a_pixel_is_not_that_of_web_pages():
+    assert in_pixels("px")
+    with pytest.raises(MeasurementError, match="convert"):
+        factor("px", "mm", of="x")
+
+
+def test_pixels_need_a_scale():
+    assert without_pixels("mm", None, of="x") == (1.0, "mm")
+    assert without_pixels("px", "0.05 mm/px", of="x") == (0.05, "mm")
+    assert without_pixels("px", "20 px/mm", of="x") == (0.05, "mm")
+    assert without_pixels("N/px^2", "0.5 mm/px", of="f") == (4.0, "N/mm^2")
+    for scale in (None, "0.05", "0.05 mm", "-1 mm/px", "0 mm/px", "fast"):
+        with pytest.raises(MeasurementError, match=r"pixel|scale"):
+            without_pixels("px", scale, of="x")
+
+
+def test_amounts_bring_their_own_unit_or_none():
+    assert amount(3, unit="N", of="f") == 3.0
+    assert amount("3", unit="N", of="f") == 3.0
+    assert amount("3 kN", unit="N", of="f") == pytest.approx(3000.0)
+    with pytest.raises(MeasurementError, match="converts to 'N'"):
+        amount("3 kg", unit="N", of="f")
+
+
+def test_pint_is_imported_only_for_units():
+    code = "import nipde.measurements.read, sys; assert not {'pint', 'scipy.interpolate'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

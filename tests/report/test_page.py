@@ -1,0 +1,205 @@
+"""The page holds everything, fetches nothing, trusts no text, and says what it shows to those who do not see it."""
+
+import json
+import re
+import struct
+import sys
+import zlib
+from base64 import b64decode
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from nipde.boundary import Neumann
+from nipde.discovery.discovery import NextLoads
+from nipde.errors import MissingExtraError
+from nipde.grid import Axis, Grid
+from nipde.measurements.measurement import Note, Source
+from nipde.report.page import page
+from nipde.report.page_colours import Colours, colour_table
+from nipde.report.page_view import View, number, round_numbers
+
+HOSTILE = "</script><img src=x onerror=alert(1)>'\"&{{ 7*7 }}.csv"
+
+
+class Reader(HTMLParser):
+    """Elements and the text of scripts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.scripts = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        if self.elements and self.elements[-1][0] == "script":
+            self.scripts.append(data)
+
+    def data(self):
+        return json.loads(self.scripts[0])
+
+
+@pytest.fixture(scope="module")
+def text(discovery):
+    return page(discovery)
+
+
+def test_every_section_is_there(discovery, text):
+    for sentence in (*discovery.verdict, *(note.text for note in discovery.measurement.notes)):
+        assert sentence.replace("'", "&#39;") in text
+    for source in discovery.measurement.sources:
+        assert source.sha256 in text
+    for name in ("No alarm", "here the data says nothing", "phase uncertain", *discovery.next_loads.names):
+        assert name in text
+    for rival in discovery.rivals:
+        assert rival.name in text
+    assert "34\u00a0%" in text
+    assert discovery.provenance["command"] in text
+
+
+def test_nothing_is_fetched(text):
+    assert not re.search(r"(?:https?:)?//[a-z]", re.sub(r"base64,[\w+/=]*|\"codes\":\"[^\"]*\"", "", text))
+    for _, attributes in Reader(text).elements:
+        for name in ("src", "href"):
+            assert (attributes.get(name) or "#").startswith(("data:image/png;base64,", "#"))
+
+
+def test_hostile_words_stay_words(discovery):
+    measurement = replace(
+        discovery.measurement, sources=(Source(HOSTILE, HOSTILE, HOSTILE),), notes=(Note("warning", HOSTILE),),
+    )  # fmt: skip
+    loads = replace(discovery.next_loads, names=(HOSTILE,) * 4)
+    rivals = tuple(replace(rival, name=HOSTILE) for rival in discovery.rivals)
+    hostile = replace(
+        discovery, measurement=measurement, verdict=(HOSTILE,), weights=HOSTILE,
+        provenance={HOSTILE: {HOSTILE: HOSTILE}, "files": [{HOSTILE: HOSTILE}]}, next_loads=loads, rivals=rivals,
+        material=replace(discovery.material, unit=HOSTILE),
+        phases=replace(discovery.phases, method=HOSTILE),
+    )  # fmt: skip
+    found = Reader(page(hostile))
+    assert sum(tag == "script" for tag, _ in found.elements) == 2
+    assert not any(name.startswith("on") for _, attributes in found.elements for name in attributes)
+    assert "49.csv" not in page(hostile)
+    assert found.data()["material"]["unit"] == f" {HOSTILE}"
+
+
+def test_every_figure_has_words(text):
+    elements = Reader(text).elements
+    images = [attributes for tag, attributes in elements if tag == "svg" and attributes.get("aria-hidden") != "true"]
+    assert len(images) >= 14
+    assert all(image["role"] == "img" and len(image["aria-label"]) > 15 for image in images)
+    assert all("alt" in attributes for tag, attributes in elements if tag == "img")
+
+
+def test_the_data_are_small_and_true(discovery, text):
+    data = Reader(text).data()
+    values = np.array(data["material"]["values"]).reshape(discovery.material.values.shape)
+    np.testing.assert_allclose(values, discovery.material.values, rtol=1e-4)
+    kernel = data["kernel"]
+    codes = np.frombuffer(b64decode(kernel["codes"]), np.uint8).reshape(441, 441)
+    low, high = (np.array(kernel[name])[:, None] for name in ("low", "high"))
+    rows = low + (high - low) * codes / 254
+    dense = discovery.kernel.dense().double().numpy()
+    gap = np.abs(rows - dense)
+    np.fill_diagonal(gap, 0)  # left out of the scale
+    assert gap.max() <= np.abs(dense).max() / 254
+    np.testing.assert_allclose(kernel["largest"], dense.max(1), rtol=1e-4, atol=1e-7)
+
+
+def test_scripts_are_allowed_by_their_digest_alone(text):
+    assert re.search(r"script-src 'sha256-[\w+/]{43}='\"", text)
+
+
+def test_large_measurements_stay_small(made_on):
+    written = page(made_on(Grid.uniform(81), pairs=100))
+    assert len(written.encode()) < 8e6
+    assert "12 of 100 pairs" in written
+    assert "27 × 27 of 81 × 81 nodes" in written
+
+
+def test_without_held_out_pairs_it_says_why(discovery):
+    written = page(replace(discovery, held_out=None))
+    assert "No pair was held out" in written
+    assert "no held-out errors to compare" in written
+    assert Reader(written).data()["held_out"] is None
+
+
+def test_without_trust_it_says_so(discovery):
+    assert "Not checked" in page(replace(discovery, kernel=replace(discovery.kernel, trust=None)))
+
+
+def test_an_alarm_is_a_word_and_a_reason(discovery):
+    trust = discovery.kernel.trust
+    alarm = replace(trust.alarm, threshold=0.0)
+    written = page(replace(discovery, kernel=replace(discovery.kernel, trust=replace(trust, alarm=alarm))))
+    assert "<strong>Alarm.</strong> Unlike calibration" in written
+
+
+def test_gaps_are_shown_as_gaps(made_discovery):
+    found = made_discovery(masked=True, held_out=3)
+    mask = found.measurement.pairs.mask[0, 0].numpy().ravel()
+    written = page(found)
+    response = Reader(written).data()["pairs"]["response"]
+    codes = np.frombuffer(b64decode(response["codes"]), np.uint8)[: mask.size]
+    np.testing.assert_array_equal(codes == 255, ~mask)
+    assert "were not measured" in written
+
+
+def test_with_nothing_to_compare_or_rank(discovery):
+    empty = NextLoads((), np.zeros(0), np.zeros((0, 21, 21)))
+    written = page(replace(discovery, rivals=(), next_loads=empty, verdict=()))
+    assert "No classical method was run" in written
+    assert "No load was ranked" in written
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        Grid.uniform(25, dimension=1),
+        Grid.uniform(7, dimension=3),
+        Grid((Axis(9, 10.0), Axis(5, 1.0, Neumann()))),
+    ],
+    ids=["line", "box", "long"],
+)
+def test_any_grid(grid, made_on):
+    written = page(made_on(grid, pairs=5))
+    assert ("middle slice" in written) == (grid.dimension == 3)
+    assert ("different scales" in written) == (grid.dimension == 2)
+    assert ('class="line"' in written) == (grid.dimension == 1)
+
+
+def test_maps_stand_upright(discovery):
+    view = View(discovery.measurement)
+    field = np.zeros(view.shape)
+    field[0, -1] = 1  # small x, large y: top left
+    address = Colours.fitted(field[None]).png(0)
+    body = b64decode(address.split(",")[1])
+    start = body.index(b"IDAT")
+    (size,) = struct.unpack(">I", body[start - 4 : start])
+    pixels = np.frombuffer(zlib.decompress(body[start + 4 : start + 4 + size]), np.uint8).reshape(21, 22)[:, 1:]
+    assert pixels[0, 0] == 254
+    assert pixels.sum() == 254
+    x, y = view.position(view.plot(), (0, 20))
+    assert x < view.plot().width / 2
+    assert y < view.plot().height / 2
+
+
+def test_numbers_for_people():
+    assert [number(value) for value in (0, 0.01234, -12.0, 1.5e-7, 123456.0, float("nan"))] == [
+        "0", "0.0123", "−12", "1.50\u00a0×\u00a010⁻⁷", "1.23\u00a0×\u00a010⁵", "—",
+    ]  # fmt: skip
+    assert round_numbers(0, 1) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert round_numbers(3, 3) == [3]
+    assert colour_table("batlow").shape == (256, 3)
+
+
+@pytest.mark.parametrize("name", ["jinja2", "cmcrameri"])
+def test_a_missing_part_is_named(discovery, monkeypatch, name):
+    colour_table.cache_clear()
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"nipde\[report\]"):
+        page(discovery)
