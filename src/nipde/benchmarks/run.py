@@ -28,6 +28,11 @@ MEASUREMENTS = {
     "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
     "integrity": "flipped bits, cut and deleted files over every file of an archive",
     "kills": "workers and whole runs killed and continued",
+    "formats": "every file format, clean, with gaps, scattered, with marked gaps, without units",
+    "mistakes": "150 mistakes with files: typed errors, warnings, or shown in the print",
+    "fuzz": "50,000 damaged files over all readers: what was read, what was refused, what the child did not survive",
+    "discovery": "phases by every readout, bands on b, the inversion by matching a kernel, and its gradients",
+    "dic": "fifty specimens from exported image correlation, beside Tikhonov and total variation",
     "design": "ten chosen loads against random ones: how many of these give the same held-out error",
     "uncertainty": "share of true values within bands by pairs and noise, and who raises the alarm",
 }

@@ -12,8 +12,12 @@ from typing import Any
 from nipde.benchmarks.conditioned_table import conditioned, cost, laws
 from nipde.benchmarks.darcy_table import darcy
 from nipde.benchmarks.design_table import design
+from nipde.benchmarks.discovery_table import dic, discovery
+from nipde.benchmarks.formats_table import formats
+from nipde.benchmarks.fuzz_table import fuzz
 from nipde.benchmarks.markdown import percent as _percent
 from nipde.benchmarks.markdown import table as _table
+from nipde.benchmarks.mistakes_table import mistakes
 from nipde.benchmarks.record import read_record
 from nipde.benchmarks.uncertainty_table import uncertainty
 from nipde.errors import NipdeError
@@ -298,6 +302,11 @@ def _throughput(found: dict[str, Any]) -> str:
 
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "conditioned": conditioned,
+    "discovery": discovery,
+    "dic": dic,
+    "formats": formats,
+    "mistakes": mistakes,
+    "fuzz": fuzz,
     "conditioned-laws": laws,
     "conditioned-cost": cost,
     "physics": _physics,

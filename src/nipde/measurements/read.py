@@ -139,7 +139,19 @@ def _in_common_units(raws: Sequence[Raw], description: Description) -> tuple[lis
         part, units = _part(raw, reading, description, units, notes)
         parts.append(part)
     assert units is not None
-    return parts, units, list(dict.fromkeys(notes))
+    return parts, units, _said_once(notes, [raw.path.name for raw in raws])
+
+
+def _said_once(notes: Sequence[Note], names: Sequence[str]) -> list[Note]:
+    """What is said of many files alike is said of the first, with the number of the others."""
+    alike: dict[tuple[str, str], list[Note]] = {}
+    for note in dict.fromkeys(notes):
+        name = next((name for name in names if note.text.startswith(name)), "")
+        alike.setdefault((note.kind, note.text.removeprefix(name)), []).append(note)
+    return [
+        first if not more else replace(first, text=f"{first.text} (And {len(more)} more files alike.)")
+        for first, *more in alike.values()
+    ]
 
 
 def _part(

@@ -1,0 +1,189 @@
+"""What is left in a folder can be opened without nipde, and says what was found."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import jsonschema
+import meshio
+import numpy as np
+import pytest
+import torch
+
+import nipde
+from nipde.discovery.discover import discover
+from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.grid import Axis, Grid
+from nipde.measurements.measurement import Measurement, Note, Source
+from nipde.measurements.units import Units
+from nipde.physics.darcy import Darcy
+from nipde.physics.random_fields import GaussianField, TwoPhase
+from nipde.report.files import fields_of, save, schema, summary
+from nipde.report.kernel_factors import factors_of
+
+NAMES = {
+    "kernel.npz", "microstructure.csv", "microstructure.npz", "microstructure.vtk", "predictor.pt2", "report.html",
+    "summary.json",
+}  # fmt: skip
+PLATE = Grid((Axis(9, 30.0), Axis(11, 90.0)))
+WITHOUT_NIPDE = """
+import sys, torch
+program = torch.export.load(sys.argv[1]).module()
+torch.save(program(torch.load(sys.argv[2])), sys.argv[3])
+assert "nipde" not in sys.modules
+try:
+    import nipde
+except ImportError:
+    pass
+else:
+    raise SystemExit("nipde can be imported: this shows nothing")
+"""
+
+
+def found_in(grid, *, count=4, rivals=(), gaps=False):
+    rng = np.random.default_rng(0)
+    rock = TwoPhase()(GaussianField(4.0, waves=6).sample(grid, rng=rng, count=1)[0])
+    loads = GaussianField(1.0, waves=6, rms=1.0).sample(grid, rng=rng, count=count)
+    mask = rng.random(loads.shape) > 0.1 if gaps else None
+    pairs = nipde.Pairs.from_arrays(loads, Darcy(grid, rock).solve(loads), grid=grid, noise=1e-4, mask=mask)
+    sources, notes = (Source("plate.csv", "csv", "0" * 64),), (Note("reading", "Read ✓."), Note("warning", "Small."))
+    origin = tuple(10.0 + place for place in range(grid.dimension))
+    measurement = Measurement(pairs, Units("mm", "N/mm^2", "mm"), origin, sources, notes)
+    torch.manual_seed(0)
+    model = ConditionedNIPS(dimension=grid.dimension, channels=4).eval().requires_grad_(False)
+    return discover(measurement, model, rivals=rivals)
+
+
+@pytest.fixture(scope="module")
+def discovery():
+    return found_in(PLATE, gaps=True, rivals=("Tikhonov",))
+
+
+@pytest.fixture(scope="module")
+def folder(discovery, tmp_path_factory):
+    return save(discovery, tmp_path_factory.mktemp("found") / "new" / "folder", dense=True)
+
+
+def test_every_file_is_there(folder):
+    assert {path.name for path in folder.iterdir()} == NAMES
+
+
+def test_the_archive_holds_every_field_and_where_it_is(discovery, folder):
+    with np.load(folder / "microstructure.npz", allow_pickle=False) as stored:
+        assert stored["x"] == pytest.approx(10.0 + np.linspace(0, 30, 9))
+        assert stored["y"] == pytest.approx(11.0 + np.linspace(0, 90, 11))
+        assert str(stored["unit"]) == discovery.material.unit == "N/mm"
+        for name, values in fields_of(discovery).items():
+            assert np.array_equal(stored[name], values)
+        assert np.array_equal(stored["b"], discovery.material.values)
+        assert np.array_equal(stored["b_low"], discovery.material.low)
+        assert np.array_equal(stored["b_high"], discovery.material.high)
+        assert np.array_equal(stored["phase"], discovery.phases.labels)
+        measured = discovery.measurement.pairs.mask.double().mean((0, 1)).numpy()
+        assert stored["measured_share"] == pytest.approx(measured)
+
+
+def test_the_table_has_a_row_for_every_node(discovery, folder):
+    table = np.genfromtxt(folder / "microstructure.csv", delimiter=",", names=True)
+    assert len(table) == PLATE.size
+    assert table["x"].reshape(PLATE.shape) == pytest.approx(PLATE.coordinates[0] + 10)
+    assert table["y"].reshape(PLATE.shape) == pytest.approx(PLATE.coordinates[1] + 11)
+    for name, values in fields_of(discovery).items():
+        assert table[name].reshape(PLATE.shape) == pytest.approx(values, rel=1e-8)
+
+
+def test_paraview_sees_the_same_values_in_the_same_places(discovery, folder):
+    mesh = meshio.read(folder / "microstructure.vtk")
+    places = np.rint((mesh.points[:, :2] - (10, 11)) / PLATE.spacing).astype(int)
+    assert np.abs(places * PLATE.spacing + (10, 11) - mesh.points[:, :2]).max() <= 1e-4
+    assert places[1].tolist() == [1, 0]  # x is fastest
+    assert len(np.unique(places, axis=0)) == PLATE.size
+    for name, values in fields_of(discovery).items():
+        assert mesh.point_data[name].ravel() == pytest.approx(values[tuple(places.T)], rel=1e-8)
+
+
+def test_the_summary_is_what_its_schema_says(discovery, folder):
+    found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.validate(found, schema())
+    assert found["verdict"] == list(discovery.verdict)
+    assert found["units"] == {"length": "mm", "load": "N/mm^2", "response": "mm", "coefficient": "N/mm"}
+    assert Grid.from_dict(found["grid"]) == PLATE
+    assert found["grid"]["origin"] == [10.0, 11.0]
+    assert found["held_out"]["pairs"] == list(discovery.held_out.indices)
+    assert found["pairs"]["measured_share"] == pytest.approx(0.9, abs=0.05)
+    assert found["alarm"] is None
+    assert sum(found["phases"]["shares"]) == pytest.approx(1)
+    assert [one["name"] for one in found["classical"]] == ["Tikhonov"]
+    assert found["notes"][0] == {"kind": "reading", "text": "Read ✓."}
+
+
+def test_a_summary_with_an_alarm_or_without_held_out_pairs_fits_the_schema_too():
+    grid = Grid.uniform(9)
+    few = found_in(grid, count=2, rivals=("Tikhonov",))
+    record = json.loads(json.dumps(summary(few, factors_of(few.kernel)), allow_nan=False))
+    jsonschema.validate(record, schema())
+    assert record["held_out"] is None
+    assert record["classical"][0]["held_out_error"] is None
+    with torch.no_grad():
+        kernel = nipde.load("darcy-two-phase")(few.measurement.pairs)
+    warned = summary(replace(few, kernel=kernel), factors_of(kernel))
+    jsonschema.validate(json.loads(json.dumps(warned, allow_nan=False)), schema())
+    assert warned["alarm"]["reasons"] == kernel.alarm.reasons()
+
+
+def test_the_kernel_is_its_factors(discovery, folder):
+    values = discovery.kernel.dense().double().numpy()
+    with np.load(folder / "kernel.npz", allow_pickle=False) as stored:
+        assert np.array_equal(stored["dense"], discovery.kernel.dense().numpy())
+        left, right = (stored[name].reshape(len(stored[name]), -1) for name in ("left", "right"))
+        assert stored["y"] == pytest.approx(11.0 + np.linspace(0, 90, 11))
+    rest = (left.T @ right - values) * np.sqrt(np.outer(PLATE.weights, PLATE.weights))
+    whole = values * np.sqrt(np.outer(PLATE.weights, PLATE.weights))
+    record = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["kernel"]
+    assert record["rank"] == len(left)
+    assert np.linalg.norm(rest) / np.linalg.norm(whole) == pytest.approx(record["left_out"], rel=1e-3)
+    assert record["left_out"] <= 1e-3
+
+
+def test_the_predictor_answers_where_there_is_no_nipde(discovery, folder, tmp_path):
+    loads = torch.randn(3, *PLATE.shape, generator=torch.Generator().manual_seed(0))
+    torch.save(loads, tmp_path / "loads.pt")
+    site = os.path.dirname(os.path.dirname(torch.__file__))
+    alone = f"import sys; sys.path.append({site!r})\n" + WITHOUT_NIPDE
+    # No site: the editable install of nipde hangs on its start-up files.
+    words = [sys.executable, "-I", "-S", "-c", alone, str(folder / "predictor.pt2"), "loads.pt", "answers.pt"]
+    subprocess.run(words, cwd=tmp_path, check=True, timeout=200)
+    answers, expected = torch.load(tmp_path / "answers.pt"), discovery.kernel.predict(loads[:, None])[:, 0]
+    assert float((answers - expected).abs().max() / expected.abs().max()) <= 1e-5
+
+
+def test_the_page_stands_beside(discovery, folder):
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert text.startswith("<!")
+    assert "Read ✓." in text
+
+
+@pytest.mark.parametrize(
+    "grid", [Grid.uniform(33, dimension=1), Grid((Axis(5, 1.0), Axis(5, 20.0), Axis(6, 3.0)))], ids=["1d", "3d"]
+)
+def test_lines_and_blocks_are_saved_too(grid, tmp_path):
+    discovery = found_in(grid)
+    folder = save(discovery, tmp_path)
+    assert {path.name for path in folder.iterdir()} == NAMES
+    jsonschema.validate(json.loads((folder / "summary.json").read_text(encoding="utf-8")), schema())
+    assert "dense" not in np.load(folder / "kernel.npz").files
+    lines = (folder / "microstructure.vtk").read_text().splitlines()
+    assert f"DIMENSIONS {' '.join(map(str, (*grid.shape, 1, 1)[:3]))}" in lines
+    start = lines.index("SCALARS b double 1") + 2
+    written = np.array(lines[start : start + grid.size], dtype=float).reshape(grid.shape, order="F")
+    assert written == pytest.approx(discovery.material.values, rel=1e-8)
+
+
+def test_saving_again_replaces_what_was_there(discovery, tmp_path):
+    few = found_in(Grid.uniform(7), count=2)
+    save(few, tmp_path)
+    save(few, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == NAMES
