@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nipde.benchmarks.cases import ALL, OURS, Case
+from nipde.benchmarks.cases import ALL, OURS, SHIFTS, Case
 from nipde.benchmarks.markdown import percent, table
 
 TITLES = {
@@ -20,13 +20,14 @@ def darcy(found: dict[str, Any]) -> str:
     """One table per table of the paper and law; rows of several seeds are joined."""
     parts = []
     order = ["layers", "orders", "rank", "interpretability"]
-    rows = [row for row in found["rows"] if row["table"] != "classical"]
+    inverted = [row for row in found["rows"] if row["table"] == "inverted"]
+    rows = [row for row in found["rows"] if row["table"] not in ("classical", "inverted")]
     classical = [row for row in found["rows"] if row["table"] == "classical"]
     for name in order:
         for law in ("darcy-consistent", "darcy-literal"):
             mine = [row for row in rows if (row["table"], row["law"]) == (name, law)]
             if mine:
-                beside = [row for row in classical if row["law"] == law] if name == "layers" else []
+                beside = [row for row in classical if row["law"] == law] if name == "layers" else inverted
                 parts += [f"**{TITLES[name]}, `{law}`**\n", _rows(name, mine, beside)]
         if name == "layers":
             parts.append(_trends(rows))
@@ -47,7 +48,7 @@ def _rows(name: str, rows: list[dict[str, Any]], classical: list[dict[str, Any]]
         return table(("model", "paper, in context", "ours, in context", "held out", "90 % interval", "worst decile",
                       "at the edge", "kernel", "steps"), cells)  # fmt: skip
     if name == "interpretability":
-        return _interpretability(rows)
+        return _interpretability(rows, classical)
     rows = sorted(rows, key=lambda row: (row["recipe"]["orders"] or 0, row["rank"], row["case"]))
     cells = []
     for _, same in groupby(rows, key=lambda row: row["case"]):
@@ -80,7 +81,7 @@ def _steps(count: float | None) -> str:
     return f"{count:,.0f}" if count is not None and count < 1e7 else "beyond 10 million"
 
 
-def _interpretability(rows: list[dict[str, Any]]) -> str:
+def _interpretability(rows: list[dict[str, Any]], inverted: list[dict[str, Any]]) -> str:
     """The paper's error, kernel and microstructure, ours beside; test systems of the training law and of others."""
     measures = ("in_context", "kernel", "microstructure")
     cells = []
@@ -94,6 +95,11 @@ def _interpretability(rows: list[dict[str, Any]]) -> str:
                 paper = case.paper or _beside(case).paper
                 printed = [f"{paper[what]:.2f} %" for what in measures]
                 cells.append((case.row, *printed, *ours))
+    for row in sorted(inverted, key=lambda row: (row["load_noise"], row["case"])):
+        noise = f"noise {row['load_noise']:g} on the loads" if row["load_noise"] else "no noise"
+        for setting, found in (("ID", row["unseen_loads"]), *((SHIFTS[key], row["shifted"][key]) for key in SHIFTS)):
+            ours = [percent(found[what]["mean"]) if found[what] else "–" for what in (*measures, "held_out")]
+            cells.append((f"{row['row']}, {setting}, {noise} ({found['systems']} systems)", "–", "–", "–", *ours))
     head = [f"{who}, {what}" for who in ("paper", "ours") for what in ("in context", "kernel", "microstructure")]
     return table(("row", *head, "ours, held out"), cells)
 

@@ -7,6 +7,7 @@ between the weights as they are and those sharpened for few phases.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -40,6 +41,8 @@ MATCHED = 20
 #: Contexts and noise of bands on b; the bootstrap sees fewer systems.
 STRATA = ((5, 0.01), (20, 0.002), (20, 0.01), (20, 0.05), (50, 0.01))
 RESAMPLED, DRAWS = 20, 24
+#: Noise and share of gaps at 20 pairs; and how many systems and queries of each.
+GAPS, GAPPY, QUERIES = ((0.0, 0.2), (0.002, 0.05), (0.01, 0.2)), 50, 15
 DIRECTIONS = 50
 
 Field = Float[np.ndarray, "*space"]
@@ -57,10 +60,11 @@ def measure(*, quick: bool) -> dict[str, Any]:
         readouts = [_readouts(model, archive, noise, matched=min(MATCHED, systems)) for noise in NOISE]
         strata = STRATA[2:3] if quick else STRATA
         bands = [_bands(model, archive, pairs, noise) for pairs, noise in strata]
+        gappy = [_gappy(model, archive, noise, gaps, min(GAPPY, systems)) for noise, gaps in GAPS[: 1 if quick else 3]]
         resampled = _resampled(model, archive, min(RESAMPLED, systems), draws=6 if quick else DRAWS)
     return {
         "weights": WEIGHTS, "nodes": NODES, "pairs": PAIRS, "systems": systems, "matched": min(MATCHED, systems),
-        "level": LEVEL, "readouts": readouts, "bands": bands, "bootstrap": resampled,
+        "level": LEVEL, "readouts": readouts, "bands": bands, "bootstrap": resampled, "gaps": gappy,
         "inversion": _inversion(nodes=11 if quick else 41),
         "taylor": _taylor(directions=3 if quick else DIRECTIONS),
     }  # fmt: skip
@@ -164,6 +168,26 @@ def _resampled(model: ConditionedNIPS, archive: Archive, systems: int, *, draws:
     coverage, width = np.mean(shares, axis=0)
     return {"pairs": 20, "noise": 0.01, "systems": systems, "draws": draws, "coverage": float(coverage),
             "width": float(width)}  # fmt: skip
+
+
+def _gappy(model: ConditionedNIPS, archive: Archive, noise: float, gaps: float, systems: int) -> dict[str, Any]:
+    """Coverage of bands on b and on responses to other loads, a share of the responses missing at random."""
+    noisy, hidden = _drawn(archive, 20, noise, systems=systems)
+    read = archive.read(np.arange(systems), pairs=list(range(20, 20 + QUERIES)))
+    asked = Pairs.from_arrays(read.loads, read.responses, grid=read.grid).to(dtype=torch.float32)
+    mask = torch.rand(noisy.responses.shape, generator=torch.Generator().manual_seed(SEED)) >= gaps
+    free = np.asarray(archive.grid.unknown)
+    shares = []
+    for number, truth in enumerate(hidden):
+        own, queries = replace(noisy, mask=mask).system(number), asked.system(number)
+        kernel = model(own)
+        material, _ = material_of(model, own, kernel, level=LEVEL)
+        low, high = kernel.band(queries.loads, level=LEVEL)
+        held = ((low <= queries.responses) & (queries.responses <= high))[..., torch.tensor(free)]
+        within = (material.low <= truth) & (truth <= material.high)
+        shares.append((within[free].mean(), float(held.double().mean()), float(kernel.alarm.raised)))
+    return {"pairs": 20, "noise": noise, "gaps": gaps, "systems": systems,
+            **dict(zip(("material", "responses", "raised"), np.mean(shares, 0).tolist(), strict=True))}  # fmt: skip
 
 
 def _inversion(*, nodes: int) -> dict[str, Any]:

@@ -36,6 +36,11 @@ def discovery(found: dict[str, Any]) -> str:
         f"({bootstrap['draws']} draws, {bootstrap['systems']} systems, d = {bootstrap['pairs']}, noise "
         f"{percent(bootstrap['noise'])}) holds {_share(bootstrap['coverage'])} within ± "
         f"{percent(bootstrap['width'])}.\n",
+        "With gaps, d = 20: " + "; ".join(
+            f"{percent(row['gaps'])} of the responses missing, noise {100 * row['noise']:g} %: "
+            f"{_share(row['material'])} of b and {_share(row['responses'])} of the responses to other loads within "
+            f"their bands, false alarms {_share(row['raised'])}" for row in found["gaps"]
+        ) + f" ({found['gaps'][0]['systems']} systems each).\n",
         f"Inversion by matching a kernel at {inversion['nodes']}² ({inversion['unknowns']:,} free nodes): "
         f"{inversion['seconds']:.0f} s ({inversion['cpu_seconds']:.0f} s of processor time, {inversion['threads']} "
         f"thread(s); required ≤ 60 s), phases {_share(inversion['phases'])}, error of b {percent(inversion['error'])}. "

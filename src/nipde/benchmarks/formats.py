@@ -58,7 +58,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
                 place = Path(folder) / f"{format}-{case}"
                 place.mkdir()
                 passed, detail = _tried(format, case, place, rng)
-                rows.append({"format": format, "case": case, "passed": passed, "detail": detail})
+                rows.append({"format": format, "case": case, "passed": bool(passed), "detail": detail})
     required = [row for row in rows if row["format"] in REQUIRED]
     return {
         "rows": rows,

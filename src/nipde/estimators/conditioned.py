@@ -29,6 +29,10 @@ from nipde.kernels.conditioned import ConditionedKernel, Seen
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.spectral.transform import transform
 
+#: Share of gaps up to which bands were found to hold, and the noise that filling them is at least worth, over the
+#: root mean square of the responses.
+MOST_GAPS, FILLED = 0.3, 0.002
+
 
 class ConditionedNIPS(nn.Module):
     """`prior`: a balance law with inferred coefficients (`elliptic`, with `drift` or without), or `gated`, no law."""
@@ -68,8 +72,7 @@ class ConditionedNIPS(nn.Module):
         self._check(pairs)
         pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
         flat = _on_unit_box(_one_axis(pairs))
-        # Calibration has seen no gaps.
-        kernel = self._of(flat) if flat.mask is None else replace(self._of(completed(flat, self._of)), trust=None)
+        kernel = self._of(flat) if flat.mask is None else self._with_gaps(flat, flat.mask)
         return kernel.with_batch(pairs.batch).stretched(pairs.grid)
 
     @torch.no_grad()
@@ -107,6 +110,17 @@ class ConditionedNIPS(nn.Module):
     def _of(self, flat: Pairs) -> ConditionedKernel:
         """Of systems along one axis, all nodes known."""
         return self._kernel(flat, self._noise(flat))
+
+    def _with_gaps(self, flat: Pairs, mask: Tensor) -> ConditionedKernel:
+        """The same of pairs with gaps; calibration has seen none, but fewer and noisier pairs."""
+        whole = completed(flat, self._of)
+        noise, measured = self._noise(whole), float(mask.double().mean())
+        kernel = self._kernel(whole, noise)
+        if kernel.trust is None or self.calibration is None or measured < 1 - MOST_GAPS:
+            return replace(kernel, trust=None)
+        share = noise_share(noise, whole.responses).clamp(min=FILLED) / measured**0.5
+        trust = self.calibration.trust(kernel, pairs=max(1, int(measured * flat.count)), share=share)
+        return replace(kernel, trust=trust)
 
     def _noise(self, flat: Pairs) -> Float[Tensor, " system"]:
         """As told, or as found: responses are rough themselves, but what a first kernel leaves of them is noise."""

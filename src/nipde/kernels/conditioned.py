@@ -131,7 +131,7 @@ class ConditionedKernel(ActingKernel):
     prior: Prior
     correction: LowRankKernel
     seen: Seen | None = None
-    #: None unless weights were calibrated, loads are exact and responses without gaps.
+    #: None unless weights were calibrated, loads are exact and gaps few.
     trust: Trust | None = None
 
     @property
@@ -269,7 +269,7 @@ class ConditionedKernel(ActingKernel):
         self._seen()
         if self.trust is None:
             raise KernelError(
-                "nothing is known of errors like these", expected="calibrated weights, exact loads and no gaps",
+                "nothing is known of errors like these", expected="calibrated weights, exact loads and few gaps",
                 got="others", remedy="load pretrained weights, or see nipde.evaluation.calibrate.calibrated",
             )  # fmt: skip
         return self.trust
