@@ -327,3 +327,33 @@ def test_shared_arrays_of_a_grid_cannot_be_written():
     for values in (grid.weights, grid.unknown, grid.corners):
         with pytest.raises(ValueError, match="read-only"):
             values[0] = 0
+
+
+# Lengths in another unit
+
+
+@settings(max_examples=40, deadline=None)
+@given(grid=grids, factor=st.floats(1e-3, 1e3))
+def test_a_stretched_grid_has_the_same_nodes_on_a_larger_box(grid, factor):
+    found = grid.stretched(factor)
+    assert found.shape == grid.shape
+    assert [axis.boundary for axis in found.axes] == [axis.boundary for axis in grid.axes]
+    assert found.spacing == pytest.approx([factor * spacing for spacing in grid.spacing])
+    assert found.volume == pytest.approx(factor**grid.dimension * grid.volume)
+    assert found.weights == pytest.approx(factor**grid.dimension * grid.weights)
+    assert np.array_equal(found.unknown, grid.unknown)
+    assert grid.ratio(found) == pytest.approx(factor)
+    assert found.ratio(grid) == pytest.approx(1 / factor)
+
+
+def test_a_grid_stretched_by_one_is_the_same_and_by_nothing_is_none():
+    grid = Grid.uniform([5, 6], length=2.0)
+    assert grid.stretched(1.0) == grid
+    assert grid.stretched(4.0).stretched(0.25) == grid
+    with pytest.raises(GridError, match="finite axis length > 0"):
+        grid.stretched(0.0)
+
+
+def test_the_ratio_of_boxes_that_are_not_similar_is_a_mean():
+    wide = Grid((Axis(5, 8.0), Axis(5, 2.0)))
+    assert Grid.uniform(5).ratio(wide) == pytest.approx(4.0)

@@ -303,3 +303,38 @@ def test_another_precision():
     assert pairs.to().loads.dtype == torch.float64
     elsewhere = some(mask=random_mask(4), noise=0.1).to(device="meta")
     assert {elsewhere.loads.device.type, elsewhere.responses.device.type, elsewhere.mask.device.type} == {"meta"}
+
+
+# One system of many
+
+
+@every_grid
+@pytest.mark.parametrize("number", [0, 2, -1])
+def test_one_system_has_its_own_fields_mask_and_noise(grid, number):
+    levels = torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)
+    mask = random_mask(3, 6, 2, *grid.shape)
+    pairs = Pairs(grid, some(grid, batch=(3,)).loads, some(grid, batch=(3,)).responses, mask, levels, 2 * levels)
+    found = pairs.system(number)
+    assert (found.batch, found.count, found.components) == ((), 6, (2, 3))
+    for name in ("loads", "responses", "mask"):
+        assert torch.equal(getattr(found, name), getattr(pairs, name)[number])
+    assert float(found.noise) == float(levels[number])
+    assert float(found.load_noise) == 2 * float(levels[number])
+
+
+@pytest.mark.parametrize("shape", [(4,), (5, 4), (2, 5, 4), (6, 1, 5, 4)], ids=str)
+def test_what_all_systems_share_each_of_them_has(shape):
+    mask = random_mask(*shape)
+    found = some(batch=(3,), mask=mask, noise=0.1).system(1)
+    assert torch.equal(found.mask, mask)
+    assert found.noise == 0.1
+    assert some(batch=(3,), noise=torch.tensor(0.25)).system(2).noise == 0.25
+    assert some(batch=(3,)).system(0).noise is None
+
+
+def test_a_mask_that_is_broadcast_over_the_systems_serves_each_of_them():
+    mask = random_mask(1, 6, 1, *PLANE.shape)
+    pairs = some(batch=(3,), mask=mask)
+    for number in range(3):
+        expected = pairs.mask.expand(pairs.responses.shape)[number]
+        assert torch.equal(pairs.system(number).mask.expand(expected.shape), expected)

@@ -1,6 +1,7 @@
 """`nipde design FILE`: which load to apply next, ranked; the fields to apply are written beside."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import parser, progress, say
 from nipde.discovery.candidates import wave_loads
 from nipde.discovery.design import next_load
-from nipde.discovery.next_loads import effort_of, next_loads
+from nipde.discovery.next_loads import CANDIDATES, effort_of, next_loads
 from nipde.errors import MeasurementError
 from nipde.measurements.parse import parse
 from nipde.training.pretrained import load, names
@@ -34,20 +35,27 @@ def run(words: list[str]) -> int:
     effort = effort_of(pairs.loads)
     if chosen.candidates:
         loads = _candidates(chosen.candidates, pairs.grid.shape)
-        ranking = next_load(kernel, loads, wave_loads(pairs.grid, 60), effort=None)
+        waves = wave_loads(pairs.grid, min(CANDIDATES, int(pairs.grid.unknown.sum())))
+        ranking = next_load(kernel, loads, waves, effort=None)
         order = ranking.order[: chosen.count].numpy()
         names_of, gains = tuple(f"candidate {number}" for number in order), ranking.gains[order].numpy()
         best = loads[order]
     else:
-        found = next_loads(kernel, effort=effort, count=chosen.count)
+        found = next_loads(kernel, effort=effort, count=chosen.count, unit=measurement.units.load)
         names_of, gains, best = found.names, found.gains, found.loads
     say(f"share of what is not known of answers to long waves that one more load would remove ({pairs.count} so far):")
     for name, gain in zip(names_of, gains, strict=True):
-        say(f"  {100 * gain:5.1f} %  {name} {measurement.units.load if not chosen.candidates else ''}".rstrip())
+        say(f"  {100 * gain:5.1f} %  {name}")
     if chosen.out:
-        axes = {name: axis.coordinates for name, axis in zip("xyz", pairs.grid.axes, strict=False)}
-        np.savez_compressed(chosen.out, allow_pickle=False, loads=best, gains=gains, **axes)
-        say(f"written: {chosen.out}")
+        axes = {
+            name: axis.coordinates + first
+            for name, axis, first in zip("xyz", pairs.grid.axes, measurement.origin, strict=False)
+        }
+        chosen.out.parent.mkdir(parents=True, exist_ok=True)
+        place = chosen.out.with_suffix(".npz")
+        stored: dict[str, Any] = {"loads": best, "gains": gains, **axes}
+        np.savez_compressed(place, **stored)
+        say(f"written: {place}")
     return 0
 
 

@@ -17,6 +17,9 @@ def run(words: list[str]) -> int:
     options.add_argument("--weights", type=str, default="darcy", help=f"{', '.join(names())}, or a published file")
     options.add_argument("--out", type=Path, required=True, help="folder for fields, kernel, predictor, summary, page")
     options.add_argument("--phases", type=int, default=2, help="how many materials to tell apart")
+    options.add_argument(
+        "--sharp", type=bool | None, default=None, help="whether b is even but for jumps; held-out pairs tell without"
+    )
     options.add_argument("--level", type=float, default=0.9, help="share of true values within the bands on b")
     options.add_argument("--classical", type=bool, default=True, help="whether to invert by classical methods beside")
     options.add_argument("--dense", type=bool, default=False, help="whether to store every value of the kernel")
@@ -27,7 +30,7 @@ def run(words: list[str]) -> int:
     rivals = tuple(RIVALS) if chosen.classical else ()
     with progress("discovering", 4 + len(rivals)) as advance:
         found = discover(
-            measurement, model, phases=chosen.phases, level=chosen.level, rivals=rivals,
+            measurement, model, phases=chosen.phases, sharp=chosen.sharp, level=chosen.level, rivals=rivals,
             progress=lambda doing: advance(1),
         )  # fmt: skip
     say("")

@@ -19,8 +19,10 @@ def run(words: list[str]) -> int:
     options.add_argument("--phases", type=int, default=2, help="how many materials to tell apart")
     chosen = options.parse_args(words)
     measurement = measurement_of(chosen)
+    say(measurement.interpretation())
     with progress("discovering", 4 + len(RIVALS)) as advance:
         found = discover(measurement, load(chosen.weights), phases=chosen.phases, progress=lambda doing: advance(1))
-    chosen.out.write_text(page(found))
+    chosen.out.parent.mkdir(parents=True, exist_ok=True)
+    chosen.out.write_text(page(found), encoding="utf-8")
     say(f"written: {chosen.out}, {chosen.out.stat().st_size / 1e6:.1f} MB")
     return 0

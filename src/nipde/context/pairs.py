@@ -101,7 +101,9 @@ class Pairs:
 
         def own(value: Any, axes: int) -> Any:
             """What all systems share stays as it is."""
-            return value[number] if isinstance(value, Tensor) and value.ndim > axes else value
+            if not isinstance(value, Tensor) or value.ndim <= axes:
+                return value
+            return value[0 if len(value) == 1 else number]
 
         mask, noise, load_noise = own(self.mask, self.grid.dimension + 2), own(self.noise, 0), own(self.load_noise, 0)
         return type(self)(self.grid, self.loads[number], self.responses[number], mask, noise, load_noise)

@@ -25,8 +25,7 @@ def material_of(
     """What the model's `kernel` of one system's pairs says of b; and the deviation of log b behind its band."""
     if kernel.coefficient is None:
         raise KernelError(expected="weights that infer a material", got="gated ones", remedy="use readouts.nearest_law")
-    if level not in NORMAL:
-        raise KernelError(expected=f"a level among {', '.join(map(str, NORMAL))}", got=level, remedy="choose one")
+    check_level(level)
     posterior = model.posterior(pairs)
     trust = kernel.trust
     calibrated = trust is not None and trust.material is not None
@@ -40,6 +39,12 @@ def material_of(
     wide = np.exp(factor * deviation)
     material = Material(values, values / wide, values * wide, level, calibrated, unit, identifiable)
     return material, factor / NORMAL[level] * deviation
+
+
+def check_level(level: float) -> None:
+    """Raise unless bands of this level can be had."""
+    if level not in NORMAL:
+        raise KernelError(expected=f"a level among {', '.join(map(str, NORMAL))}", got=level, remedy="choose one")
 
 
 @torch.no_grad()

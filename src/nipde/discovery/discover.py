@@ -11,19 +11,21 @@ import torch
 
 import nipde
 from nipde.context.pairs import Pairs
-from nipde.discovery.bands import material_of
+from nipde.discovery.bands import check_level, material_of
 from nipde.discovery.discovery import Discovery, HeldOut, Material, NextLoads, Phases, Rival
 from nipde.discovery.held_out import answered, split
 from nipde.discovery.next_loads import effort_of, next_loads
-from nipde.discovery.phases import phases_of
+from nipde.discovery.phases import check_method, phases_of
 from nipde.discovery.rivals import RIVALS, rival
-from nipde.errors import PairsError
+from nipde.errors import KernelError, PairsError
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.kernels.conditioned import ConditionedKernel
 from nipde.measurements.measurement import Measurement
 
 #: Of nodes where the pairs fix less than this much of b, nothing is said.
 UNSEEN = 0.5
+#: Held-out pairs are few and noisy: they decide against few phases only if these are worse by more than this.
+CLEARLY = 0.95
 
 
 @torch.no_grad()
@@ -43,13 +45,14 @@ def discover(
     `sharp` says that b is even but for jumps; None lets the held-out pairs say so.
     """
     begun = time.perf_counter()
+    _check(phases, level, rivals)
     weight = next(model.parameters())
     pairs = measurement.pairs.to(dtype=weight.dtype, device=weight.device)
     if pairs.batch:
         raise PairsError(expected="the pairs of one system", got=f"a batch {pairs.batch}", remedy="take one of them")
     progress("held-out pairs")
     parts = split(pairs)
-    model, held_out = _chosen(model, parts, sharp)
+    model, held_out = chosen(model, parts, sharp=sharp)
     progress("kernel")
     kernel = _in_own_units(model(pairs))
     progress("material")
@@ -62,7 +65,7 @@ def discover(
         progress(other)
         others.append(rival(other, parts[0] if parts else pairs, parts[1] if parts else None))
     progress("next load")
-    proposed = next_loads(kernel, effort=effort_of(pairs.loads), count=proposals)
+    proposed = next_loads(kernel, effort=effort_of(pairs.loads), count=proposals, unit=measurement.units.load)
     provenance: dict[str, Any] = {
         "nipde": nipde.__version__,
         "torch": torch.__version__,
@@ -106,7 +109,7 @@ def verdict_of(
         said.append(kernel.alarm.reasons())
     unknown = np.asarray(pairs.grid.unknown)
     share = float(np.mean(material.identifiable[unknown] >= UNSEEN))
-    said.append(f"The pairs fix b at {100 * share:.0f} % of the free nodes; on clamped sides they hardly can.")
+    said.append(f"The pairs fix b at {100 * share:.0f} % of the free nodes; in clamped corners they cannot.")
     kind = "tried on other systems" if material.calibrated else "from the posterior alone, not tried on other systems"
     half = float(np.median((np.log(material.high / material.low) / 2)[unknown]))
     said.append(
@@ -131,10 +134,18 @@ def _of_phases(material: Material, phases: Phases, pairs: Pairs) -> str:
     return f"{len(parts)} phases: b is {', '.join(parts)} of the area; {unsure:.1f} % of the nodes could be of another."
 
 
-def _chosen(
-    model: ConditionedNIPS, parts: tuple[Pairs, Pairs, tuple[int, ...]] | None, sharp: bool | None
+def _check(phases: int, level: float, rivals: Sequence[str]) -> None:
+    """Before anything is computed."""
+    check_level(level)
+    check_method(phases, "otsu")
+    if unknown := [name for name in rivals if name not in RIVALS]:
+        raise KernelError(expected=f"rivals among {', '.join(RIVALS)}", got=", ".join(unknown), remedy="choose others")
+
+
+def chosen(
+    model: ConditionedNIPS, parts: tuple[Pairs, Pairs, tuple[int, ...]] | None, *, sharp: bool | None = None
 ) -> tuple[ConditionedNIPS, HeldOut | None]:
-    """The weights as they are, or for a material of few phases: as told, or as answers to held-out pairs are better."""
+    """The weights for a material of few phases, as told, or unless others answer held-out pairs clearly better."""
     if sharp or (sharp is None and parts is not None):
         tried = [model.sharpened()] if sharp else [model, model.sharpened()]
     else:
@@ -142,7 +153,8 @@ def _chosen(
     if parts is None:
         return tried[0], None
     answers = [answered(one(parts[0]), parts[1], parts[2]) for one in tried]
-    best = int(np.argmin([float(answer.errors.mean()) for answer in answers]))
+    errors = [float(answer.errors.mean()) for answer in answers]
+    best = len(tried) - 1 if errors[-1] * CLEARLY <= errors[0] else 0
     return tried[best], answers[best]
 
 

@@ -29,6 +29,9 @@ def answered(kernel: Predictor, queries: Pairs, indices: tuple[int, ...]) -> Hel
     if queries.mask is not None:
         mask = queries.mask.expand_as(queries.responses)
     measured = torch.where(mask, queries.responses, 0)
-    errors = queries.grid.norm(torch.where(mask, predicted - measured, 0)) / queries.grid.norm(measured)
+    missed, size = (queries.grid.norm(field) for field in (torch.where(mask, predicted - measured, 0), measured))
+    # A pair that was not moved is measured by the largest of the others.
+    size = torch.where(size > 0, size, size.max())
+    errors = torch.where(missed > 0, missed / size, 0)
     fields = (field[:, 0].cpu().numpy() for field in (queries.loads, measured, predicted, mask, errors))
     return HeldOut(indices, *fields)

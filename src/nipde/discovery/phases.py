@@ -10,6 +10,8 @@ from scipy.stats import norm
 from nipde.discovery.discovery import Phases
 from nipde.errors import KernelError, MissingExtraError
 
+#: Bins of the histogram that gives the first cuts of more than two phases, and rounds that refine Otsu's cuts.
+BINS, ROUNDS = 64, 20
 #: Ways to find one threshold, as scikit-image calls them; Otsu's finds several, too.
 METHODS = ("otsu", "li", "isodata", "minimum", "triangle")
 
@@ -38,23 +40,36 @@ def phases_of(
 
 def thresholds(log: Float[ndarray, " node"], *, count: int, method: str) -> Float[ndarray, " cut"]:
     """Cuts between phases, rising; none where all values are alike to 0.1 %."""
-    if count < 1 or method not in METHODS or (count > 2 and method != "otsu"):
-        raise KernelError(
-            expected=f"1 or more phases by a method among {', '.join(METHODS)} (otsu alone finds more than 2)",
-            got=f"{count} by {method}", remedy="choose another",
-        )  # fmt: skip
+    check_method(count, method)
     finite = log[np.isfinite(log)]
     if count == 1 or not finite.size or np.ptp(finite) < 1e-3:
         return np.zeros(0)
     filters = _filters()
     if count > 2:
-        cuts = np.asarray(filters.threshold_multiotsu(finite, classes=count, nbins=64))
+        # Fewer levels than were asked for are as many phases as there are.
+        levels = int(np.count_nonzero(np.histogram(finite, BINS)[0]))
+        cuts = np.asarray(filters.threshold_multiotsu(finite, classes=min(count, levels), nbins=BINS))
     else:
         cuts = np.array([float(getattr(filters, f"threshold_{method}")(finite))])
-    # Between two values of the field any cut is as good to a histogram: the middle is the safest.
-    values = np.sort(finite)
-    above = np.clip(np.searchsorted(values, cuts, side="right"), 1, len(values) - 1)
-    return (values[above - 1] + values[above]) / 2
+    return _between_means(finite, cuts) if method == "otsu" else cuts
+
+
+def check_method(count: int, method: str) -> None:
+    """Raise unless so many phases can be found in this way."""
+    if count < 1 or method not in METHODS or (count > 2 and method != "otsu"):
+        raise KernelError(
+            expected=f"1 or more phases by a method among {', '.join(METHODS)} (otsu alone finds more than 2)",
+            got=f"{count} by {method}", remedy="choose another",
+        )  # fmt: skip
+
+
+def _between_means(log: Float[ndarray, " node"], cuts: Float[ndarray, " cut"]) -> Float[ndarray, " cut"]:
+    """Otsu's cuts of the values themselves, not of a histogram: each in the middle of the means beside it."""
+    for _ in range(ROUNDS):
+        labels = np.searchsorted(cuts, log)
+        means = np.array([log[labels == phase].mean() for phase in np.unique(labels)])
+        cuts = (means[1:] + means[:-1]) / 2
+    return cuts
 
 
 def agreement(

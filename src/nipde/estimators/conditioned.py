@@ -90,7 +90,8 @@ class ConditionedNIPS(nn.Module):
             flat = completed(flat, self._of)
             # What was filled in tells nothing: the same values, each a little less certain.
             flat = replace(flat, noise=self._noise(flat) / measured**0.5)
-        return self.prior.posterior(self._whitened(flat, self._noise(flat)))
+        found = self.prior.posterior(self._whitened(flat, self._noise(flat)))
+        return replace(found, coefficient=found.coefficient * flat.grid.ratio(pairs.grid) ** 2)
 
     @property
     def sharp(self) -> bool:
@@ -114,12 +115,12 @@ class ConditionedNIPS(nn.Module):
     def _with_gaps(self, flat: Pairs, mask: Tensor) -> ConditionedKernel:
         """The same of pairs with gaps; calibration has seen none, but fewer and noisier pairs."""
         whole = completed(flat, self._of)
-        noise, measured = self._noise(whole), float(mask.double().mean())
+        noise, measured = self._noise(whole), mask.flatten(1).to(self.balance).mean(1)
         kernel = self._kernel(whole, noise)
-        if kernel.trust is None or self.calibration is None or measured < 1 - MOST_GAPS:
+        if kernel.trust is None or self.calibration is None or float(measured.min()) < 1 - MOST_GAPS:
             return replace(kernel, trust=None)
         share = noise_share(noise, whole.responses).clamp(min=FILLED) / measured**0.5
-        trust = self.calibration.trust(kernel, pairs=max(1, int(measured * flat.count)), share=share)
+        trust = self.calibration.trust(kernel, pairs=max(1, int(float(measured.min()) * flat.count)), share=share)
         return replace(kernel, trust=trust)
 
     def _noise(self, flat: Pairs) -> Float[Tensor, " system"]:

@@ -111,10 +111,9 @@ def material_ratios(
     found = []
     for number, hidden in enumerate(read.hidden[:, 0]):
         own = pairs.system(number).to(dtype=weight.dtype, device=weight.device)
-        coefficient = model(own).coefficient
-        assert coefficient is not None
-        ratio = (coefficient.double().cpu() / torch.from_numpy(hidden.astype(np.float64))).log().abs()
-        found.append((ratio / model.posterior(own).deviation().double().cpu())[torch.tensor(read.grid.unknown)])
+        posterior = model.posterior(own)
+        ratio = (posterior.coefficient.double().cpu() / torch.from_numpy(hidden.astype(np.float64))).log().abs()
+        found.append((ratio / posterior.deviation().double().cpu())[torch.tensor(read.grid.unknown)])
     return torch.stack(found).numpy()
 
 

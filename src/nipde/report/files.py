@@ -25,7 +25,7 @@ def save(discovery: Discovery, folder: str | Path, *, dense: bool = False) -> Pa
     positions = _positions(discovery)
     stored: dict[str, Any] = {**positions, **fields, "unit": discovery.material.unit}
     np.savez_compressed(folder / "microstructure.npz", **stored)
-    write_csv(folder / "microstructure.csv", grid, positions, fields)
+    write_csv(folder / "microstructure.csv", discovery, positions, fields)
     write_vtk(folder / "microstructure.vtk", grid, discovery.measurement.origin, fields)
     stored = {"left": factors.left, "right": factors.right, **positions}
     if dense:
@@ -33,8 +33,8 @@ def save(discovery: Discovery, folder: str | Path, *, dense: bool = False) -> Pa
     np.savez_compressed(folder / "kernel.npz", **stored)
     save_program(kernel, factors, folder / "predictor.pt2")
     text = json.dumps(summary(discovery, factors), indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / "summary.json").write_text(text + "\n")
-    (folder / "report.html").write_text(page(discovery))
+    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+    (folder / "report.html").write_text(page(discovery), encoding="utf-8")
     return folder
 
 
@@ -123,11 +123,15 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def write_csv(path: Path, grid: Grid, positions: dict[str, np.ndarray], fields: dict[str, np.ndarray]) -> None:
-    """One row per node: where it is, and all fields."""
+def write_csv(
+    path: Path, discovery: Discovery, positions: dict[str, np.ndarray], fields: dict[str, np.ndarray]
+) -> None:
+    """One row per node: where it is, and all fields; units stand in the header."""
     where = np.meshgrid(*positions.values(), indexing="ij")
     table = np.column_stack([column.reshape(-1) for column in (*where, *fields.values())])
-    np.savetxt(path, table, delimiter=",", header=",".join((*positions, *fields)), comments="", fmt="%.9g")
+    lengths = [f"{name} [{discovery.measurement.units.length}]" for name in positions]
+    others = [f"{name} [{discovery.material.unit if name.startswith('b') else 1}]" for name in fields]
+    np.savetxt(path, table, delimiter=",", header=",".join((*lengths, *others)), comments="", fmt="%.9g")
 
 
 def write_vtk(path: Path, grid: Grid, origin: tuple[float, ...], fields: dict[str, np.ndarray]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
-from scipy.sparse.linalg import svds
+from scipy.sparse.linalg import LinearOperator, svds
 from torch import Tensor, nn
 from torch.export import Dim
 
@@ -42,9 +42,15 @@ def factors_of(kernel: Kernel) -> Factors:
         left_out = float(tails[rank]) if rank < len(tails) else 0.0
     else:
         # The operator weighs with w; between two √w its factors are orthogonal.
-        operator = kernel.as_linear_operator()
+        whole = kernel.as_linear_operator()
+        operator = LinearOperator(
+            whole.shape,
+            dtype=whole.dtype,
+            matvec=lambda x: root * whole.matvec(x.ravel() / root),
+            rmatvec=lambda x: whole.rmatvec(x.ravel() * root) / root,
+        )
         left, sizes, right = svds(operator, k=min(MOST, grid.size - 2), random_state=0)
-        left, sizes, right = left[:, ::-1] * root[:, None], sizes[::-1], right[::-1] / root
+        left, sizes, right = left[:, ::-1], sizes[::-1], right[::-1]
         rank, left_out = len(sizes), None
     amounts = np.sqrt(sizes[:rank])
     return Factors(

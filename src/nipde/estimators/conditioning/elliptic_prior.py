@@ -4,6 +4,8 @@ First the balance alone, from a constant medium; then a network that has seen ma
 balance again, with slopes of solved instead of measured responses. No value of b is ever shown in training.
 """
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -21,7 +23,12 @@ CERTAINTY, EVENNESS = 400.0, 0.3
 #: The same for drift, in units of the diffusivity over the size of the box.
 DRIFT_CERTAINTY, DRIFT_EVENNESS = 4.0, 0.01
 #: τ and ε of a material of few phases, how much it is held where nothing is known, and rounds of reweighting.
-SHARPNESS, SMALL_JUMP, SHARP_CERTAINTY, SHARP_STEPS = 10.0, 0.02, 1e-3, 8
+SHARPNESS, SMALL_JUMP, SHARP_CERTAINTY, SHARP_STEPS = 10.0, 0.02, 1e-3, 6
+#: The same of the field of least total variation.
+FLATNESS, FLAT_STEPS = 100.0, 4
+
+#: From jump² + ε² to the evenness of a face.
+Evenness = Callable[[Tensor], Tensor]
 
 
 class EllipticPrior(nn.Module):
@@ -46,7 +53,9 @@ class EllipticPrior(nn.Module):
         """The same coefficients, and how sure they are."""
         fit, found, belief = self._fitted(pairs)
         view = Linearised(fit, found, self._solved(pairs, found))
-        return MaterialPosterior(view, belief, Belief(torch.zeros_like(found), *self._constants(found)))
+        before = Belief(torch.zeros_like(found), *self._constants(found))
+        kernel = self._kernel_of(pairs, found) * (1 / pairs.level).to(found)
+        return MaterialPosterior(view, belief, before, kernel.coefficient[0])
 
     def _fitted(self, pairs: Whitened) -> tuple[BalanceFit, Tensor, Belief]:
         """Coefficients with their checkerboard, and what was believed of them."""
@@ -75,15 +84,38 @@ class EllipticPrior(nn.Module):
 
     @torch.no_grad()
     def _sharpened(self, fit: BalanceFit, found: Tensor) -> tuple[BalanceFit, Tensor, Belief]:
-        """Few phases believed in, whatever the network says: jumps cost τ log(1 + (jump/ε)²), small or large alike."""
-        for _ in range(SHARP_STEPS):
-            jumps = fit.fluxes.drops(found)
-            faces = tuple(SHARPNESS / (jump.square() + SMALL_JUMP**2) for jump in jumps)
-            constants = torch.full_like(found, SHARP_CERTAINTY)
-            belief = Belief(found, constants, constants, faces)
+        """Few phases believed in, whatever the network says: a jump costs τ log(1 + (jump/ε)²), large ones hardly more.
+
+        Such a cost has many minima. Two are looked for, from what was found and from the field of least total
+        variation near it, and the better one is kept, system by system.
+        """
+        starts = (found, self._reweighted(fit, found, FLAT_STEPS, lambda jump: FLATNESS * jump.rsqrt()))
+        ends = [self._reweighted(fit, start, SHARP_STEPS, lambda jump: SHARPNESS / jump) for start in starts]
+        costs = torch.stack([self._cost(fit, end) for end in ends])
+        better = (costs[1] < costs[0])[(..., *(None,) * (found.ndim - 1))]
+        found = torch.where(better, ends[1], ends[0])
+        return fit, found, self._sharp_belief(fit, found, lambda jump: SHARPNESS / jump)
+
+    def _reweighted(self, fit: BalanceFit, found: Tensor, steps: int, evenness: Evenness) -> Tensor:
+        """Steps whose belief in an even face follows from its jump after the step before."""
+        for _ in range(steps):
+            belief = self._sharp_belief(fit, found, evenness)
             slopes = self._solved(fit.pairs, found)
             found = fit.step(found, belief, slopes_of=slopes, iterations=2 * self.iterations)
-        return fit, found, belief
+        return found
+
+    def _sharp_belief(self, fit: BalanceFit, found: Tensor, evenness: Evenness) -> Belief:
+        faces = tuple(evenness(jump.square() + SMALL_JUMP**2) for jump in fit.fluxes.drops(found))
+        constants = torch.full_like(found, SHARP_CERTAINTY)
+        return Belief(found, constants, constants, faces)
+
+    def _cost(self, fit: BalanceFit, found: Tensor) -> Float[Tensor, " system"]:
+        """Squared misfit of the responses over their noise, and what the jumps cost."""
+        missed = (self._solved(fit.pairs, found) - fit.responses).square().flatten(2).sum(2)
+        data = (missed / fit.pairs.noise.square()).sum(1)
+        jumps = zip(fit.fluxes.drops(found), fit.fluxes.shapes, strict=True)
+        rough = [(shape * (jump / SMALL_JUMP).square().log1p()).flatten(1).sum(1) for jump, shape in jumps]
+        return data + SHARPNESS * sum(rough)
 
     def _kernel_of(self, pairs: Whitened, found: Tensor) -> EllipticKernel:
         even = least_rough(pairs.grid, found[:, 0], self.mean_power)

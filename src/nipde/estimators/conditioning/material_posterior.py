@@ -26,6 +26,8 @@ class MaterialPosterior:
     view: Linearised
     belief: Belief
     before: Belief
+    #: b itself, in the unit of load · length² / response.
+    coefficient: Float[Tensor, "*space"]
 
     @torch.no_grad()
     def deviation(self) -> Float[Tensor, "*space"]:

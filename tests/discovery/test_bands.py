@@ -1,0 +1,180 @@
+"""Bands on the material hold what calibration promises on systems that it has not seen."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from nipde.context.pairs import Pairs
+from nipde.data.generate import generate
+from nipde.data.plan import Plan
+from nipde.data.problems import DarcyRecipe
+from nipde.discovery.bands import NORMAL, bootstrap, material_of
+from nipde.errors import KernelError
+from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.conditioning.calibration import Calibration, Stratum
+from nipde.evaluation.calibrate import calibrated, contexts
+from nipde.evaluation.protocol import choose
+from nipde.training.pretrained import SHELF, card, load
+
+CONTEXT, NOISE = 10, 0.02
+
+
+def untrained(**options):
+    torch.manual_seed(0)
+    return ConditionedNIPS(dimension=2, channels=8, **options).eval().requires_grad_(False)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """Twenty systems for calibration, ten for the test."""
+    plan = Plan(DarcyRecipe(nodes=9, pairs=14), systems=30, seed=3, split=(0.0, 2 / 3, 1 / 3))
+    return generate(plan, tmp_path_factory.mktemp("bands") / "darcy", workers=1)
+
+
+@pytest.fixture(scope="module")
+def model(archive):
+    return calibrated(untrained(), archive, pairs=(CONTEXT,), noise=(NOISE,))
+
+
+@pytest.fixture(scope="module")
+def tested(archive):
+    """Pairs of the test systems, and their permeabilities."""
+    drawn = [pairs for pairs, _ in contexts(archive, part="test", context=CONTEXT, noise=NOISE)]
+    pairs = [one.to(dtype=torch.float32).system(number) for one in drawn for number in range(one.batch[0])]
+    systems = choose(archive, part="test", context=CONTEXT, loads="test", systems=None, seed=0).systems
+    return list(zip(pairs, archive.read(systems).hidden[:, 0], strict=True))
+
+
+@pytest.fixture(scope="module")
+def pairs(tested):
+    return tested[0][0]
+
+
+def test_calibrated_bands_hold_their_share_of_new_systems(model, tested):
+    shares = []
+    for own, hidden in tested:
+        found, _ = material_of(model, own, model(own), level=0.9)
+        assert found.calibrated
+        shares.append(((found.low <= hidden) & (hidden <= found.high))[own.grid.unknown].mean())
+    assert 0.75 <= np.mean(shares) <= 0.99
+
+
+def test_sharp_weights_have_factors_of_their_own(model, pairs):
+    (stratum,) = model.calibration.strata[0]
+    assert stratum.sharp == ()
+    assert not material_of(model.sharpened(), pairs, model.sharpened()(pairs))[0].calibrated
+    factors = tuple(3 * factor for factor in stratum.material)
+    both = untrained()
+    both.calibration = replace(model.calibration, strata=((replace(stratum, sharp=factors),),))
+    sharp = both.sharpened()
+    found, _ = material_of(sharp, pairs, sharp(pairs), level=0.8)
+    assert found.calibrated
+    posterior = sharp.posterior(pairs).deviation().double().numpy()
+    assert np.log(found.high / found.values) == pytest.approx(factors[1] * posterior, rel=1e-3)
+
+
+def test_factors_come_from_the_truth_of_the_archive_and_survive_json(model):
+    (stratum,) = model.calibration.strata[0]
+    assert len(stratum.material) == len(model.calibration.levels)
+    assert (np.diff(stratum.material) > 0).all()
+    assert Calibration.from_dict(json.loads(json.dumps(model.calibration.to_dict()))) == model.calibration
+
+
+def test_weights_without_a_law_get_no_factors(archive):
+    found = calibrated(untrained(prior="gated", terms=2), archive, pairs=(5,), noise=(0.0,))
+    assert found.calibration.strata[0][0].material == ()
+
+
+def test_the_band_of_the_table_is_the_band_of_the_material(model, pairs):
+    kernel = model(pairs)
+    found, deviation = material_of(model, pairs, kernel, level=0.9, unit="N/mm")
+    factor = model.calibration.strata[0][0].material[model.calibration.levels.index(0.9)]
+    posterior = model.posterior(pairs).deviation().double().numpy()
+    assert np.log(found.high / found.values) == pytest.approx(factor * posterior, rel=1e-3)
+    assert found.low * found.high == pytest.approx(found.values**2)
+    assert deviation == pytest.approx(factor / NORMAL[0.9] * posterior, rel=1e-3)
+    assert (found.unit, found.level) == ("N/mm", 0.9)
+
+
+def test_without_calibration_bands_are_those_of_the_posterior(pairs):
+    model = untrained()
+    kernel = model(pairs)
+    widths = []
+    for level, factor in NORMAL.items():
+        found, deviation = material_of(model, pairs, kernel, level=level)
+        assert not found.calibrated
+        assert np.log(found.high / found.low) == pytest.approx(2 * factor * deviation)
+        widths.append(np.median(found.high / found.low))
+    assert widths == sorted(widths)
+    assert deviation == pytest.approx(model.posterior(pairs).deviation().double().numpy())
+
+
+def test_a_level_or_weights_that_have_no_band_are_refused(pairs):
+    model = untrained()
+    with pytest.raises(KernelError, match=r"expected a level among 0.5, .*, got 0.42"):
+        material_of(model, pairs, model(pairs), level=0.42)
+    gated = untrained(prior="gated", terms=2)
+    with pytest.raises(KernelError, match="expected weights that infer a material"):
+        material_of(gated, pairs, gated(pairs))
+    with pytest.raises(KernelError, match="expected weights that infer a material"):
+        bootstrap(gated, pairs, draws=1)
+
+
+def test_cards_written_before_materials_were_calibrated_still_load(tmp_path, pairs):
+    record = card("darcy-two-phase")
+    for row in record["calibration"]["strata"]:
+        for stratum in row:
+            stratum.pop("material", None)
+            stratum.pop("sharp", None)
+    (tmp_path / "old.json").write_text(json.dumps(record))
+    shutil.copy(SHELF / "darcy-two-phase.safetensors", tmp_path / "old.safetensors")
+    model = load(tmp_path / "old.safetensors")
+    with torch.no_grad():
+        kernel = model(pairs)
+    assert model.calibration.strata[0][0].material == ()
+    assert kernel.trust.material is None
+    assert not material_of(model, pairs, kernel)[0].calibrated
+    assert model.sharpened().calibration.strata[0][0].material == ()
+    (old,) = {Stratum.from_dict({name: [1.0] for name in ("inside", "edge", "median", "deviation")})}
+    assert (old.material, old.sharp) == ((), ())
+
+
+def test_a_bootstrap_draws_pairs_anew_and_the_same_with_the_same_seed(pairs):
+    model = untrained()
+    found, again = (bootstrap(model, pairs, draws=3, seed=4) for _ in range(2))
+    assert found.shape == (3, *pairs.grid.shape)
+    assert np.array_equal(found, again)
+    assert not np.array_equal(found[0], found[1])
+    same = replace(pairs, loads=pairs.loads[:1].repeat(3, 1, 1, 1), responses=pairs.responses[:1].repeat(3, 1, 1, 1))
+    alike = bootstrap(model, same, draws=2, seed=0)
+    assert alike[0] == pytest.approx(alike[1], rel=1e-3)
+
+
+def with_gaps(pairs, share):
+    mask = torch.rand(pairs.responses.shape, generator=torch.Generator().manual_seed(0)) > share
+    return Pairs(pairs.grid, pairs.loads, torch.where(mask, pairs.responses, torch.nan), mask, pairs.noise)
+
+
+def test_few_gaps_keep_the_factors_and_many_leave_the_posterior_alone(model, pairs):
+    for share, trusted in ((0.1, True), (0.6, False)):
+        holed = with_gaps(pairs, share)
+        found, _ = material_of(model, holed, model(holed))
+        assert found.calibrated == trusted
+        assert (found.low < found.values).all()
+        assert (found.values < found.high).all()
+
+
+def test_gaps_of_one_system_do_not_widen_the_bands_of_another(model, pairs):
+    (stratum,) = model.calibration.strata[0]
+    wider = replace(stratum, material=tuple(5 * factor for factor in stratum.material))
+    graded = untrained()
+    graded.calibration = replace(model.calibration, noise=(0.0, 0.1), strata=((stratum, wider),))
+    few, many = with_gaps(pairs, 0.02), with_gaps(pairs, 0.25)
+    fields = [torch.stack([getattr(one, name) for one in (few, many)]) for name in ("loads", "responses", "mask")]
+    both = Pairs(pairs.grid, *fields, noise=pairs.noise)
+    alone, together = graded(few).trust.material, graded(both).trust.material[0]
+    assert together.numpy() == pytest.approx(alone.numpy(), rel=1e-2)

@@ -1,0 +1,145 @@
+"""A field is cut where its values leave room, and how sure a node is falls towards the cut."""
+
+import builtins
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from nipde.discovery.phases import METHODS, agreement, phases_of
+from nipde.errors import KernelError, MissingExtraError
+
+SHAPE = (8, 10)
+EVERYWHERE = np.ones(SHAPE, dtype=bool)
+
+
+def levels(*values, spread=0.0, seed=0):
+    """A field in stripes of as many levels as values."""
+    stripes = np.array(values)[np.arange(SHAPE[1]) * len(values) // SHAPE[1]]
+    return stripes * np.exp(spread * np.random.default_rng(seed).standard_normal(SHAPE))
+
+
+def cut(values, *, deviation=0.05, among=EVERYWHERE, **options):
+    return phases_of(values, deviation=np.broadcast_to(deviation, SHAPE), among=among, **options)
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "minimum"])
+def test_two_levels_are_cut_in_the_middle_of_the_gap(method):
+    found = cut(levels(3.0, 12.0), method=method)
+    assert found.thresholds == pytest.approx((6.0,))
+    assert found.levels == pytest.approx((3.0, 12.0))
+    assert np.array_equal(found.labels, levels(0, 1))
+    assert found.method == method
+
+
+def test_scattered_levels_are_told_apart_too():
+    values = levels(3.0, 12.0, spread=0.1)
+    found = cut(values)
+    assert np.array_equal(found.labels, levels(0, 1))
+    low, high = values[found.labels == 0], values[found.labels == 1]
+    assert found.thresholds[0] == pytest.approx(np.sqrt(low.max() * high.min()))
+    assert found.levels == pytest.approx((np.median(low), np.median(high)), rel=0.01)
+
+
+def test_far_from_the_cut_a_node_is_sure_and_at_the_cut_it_is_not():
+    values = levels(3.0, 12.0)
+    values[0, 0], values[0, 1] = 6.0 * np.exp(-1e-9), 6.0 * np.exp(0.2)
+    among = EVERYWHERE.copy()
+    among[0, :2] = False
+    found = cut(values, deviation=0.2, among=among)
+    assert found.probability[0, 0] == pytest.approx(0.5, abs=1e-6)
+    assert found.probability[0, 1] == pytest.approx(norm.cdf(1))
+    assert found.probability[4, 5] == pytest.approx(norm.cdf(np.log(2) / 0.2))
+    assert found.probability[4, 5] > 0.999
+    assert found.uncertain.sum() == 2
+
+
+def test_nodes_that_nothing_is_known_of_do_not_move_the_cut_but_get_a_phase():
+    values, among = levels(3.0, 12.0), EVERYWHERE.copy()
+    values[0], among[0] = 1e4, False
+    found = cut(values, among=among)
+    assert found.thresholds == pytest.approx((6.0,))
+    assert found.levels == pytest.approx((3.0, 12.0))
+    assert (found.labels[0] == 1).all()
+
+
+def test_the_unit_of_the_material_changes_no_label():
+    values = levels(3.0, 12.0, spread=0.3)
+    first, other = cut(values), cut(values * 1e6)
+    assert np.array_equal(first.labels, other.labels)
+    assert other.thresholds == pytest.approx(tuple(1e6 * one for one in first.thresholds))
+    assert other.probability == pytest.approx(first.probability)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_material_without_contrast_is_one_phase(count):
+    found = cut(levels(5.0, 5.0, spread=1e-4), count=count)
+    assert found.thresholds == ()
+    assert found.levels == pytest.approx((5.0,), rel=1e-3)
+    assert not found.labels.any()
+    assert found.probability == pytest.approx(np.ones(SHAPE))
+
+
+def test_one_phase_may_be_asked_for():
+    assert cut(levels(3.0, 12.0), count=1).thresholds == ()
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.1], ids=["even", "scattered"])
+def test_three_levels_give_three_phases(spread):
+    found = cut(levels(1.0, 5.0, 25.0, spread=spread), count=3)
+    assert np.array_equal(found.labels, levels(0, 1, 2))
+    assert found.levels == pytest.approx((1, 5, 25), rel=0.1)
+    assert found.thresholds == pytest.approx((np.sqrt(5), np.sqrt(125)), rel=0.2)
+    assert (np.diff(found.thresholds) > 0).all()
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-5], ids=["even", "all but even"])
+def test_more_phases_than_there_are_is_as_many_as_there_are(spread):
+    found = cut(levels(3.0, 12.0, spread=spread), count=3)
+    assert np.isfinite(found.levels).all()
+    assert np.array_equal(np.asarray(found.labels) > 0, levels(0, 1) > 0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_cuts_a_field_of_two_scattered_levels(method):
+    values = np.concatenate([levels(3.0, 12.0, spread=0.2, seed=seed) for seed in range(20)])
+    among = np.ones(values.shape, dtype=bool)
+    found = phases_of(values, deviation=np.full(values.shape, 0.1), among=among, method=method)
+    assert 3 < found.thresholds[0] < 12
+
+
+def test_no_deviation_is_no_doubt():
+    found = cut(levels(3.0, 12.0), deviation=0.0)
+    assert (found.probability == 1).all()
+    assert not found.uncertain.any()
+
+
+@pytest.mark.parametrize(
+    "options", [{"count": 0}, {"count": 3, "method": "li"}, {"method": "guess"}], ids=["none", "li", "unknown"]
+)
+def test_what_no_method_does_is_refused(options):
+    with pytest.raises(KernelError, match=r"expected 1 or more phases by a method among otsu, .* got "):
+        cut(levels(3.0, 12.0), **options)
+
+
+def test_agreement_counts_the_nodes_asked_for():
+    truth = levels(0, 1).astype(int)
+    found = truth.copy()
+    found[0] = 1 - found[0]
+    assert agreement(found, truth, among=EVERYWHERE) == pytest.approx(7 / 8)
+    among = EVERYWHERE.copy()
+    among[0] = False
+    assert agreement(found, truth, among=among) == 1
+
+
+def test_without_scikit_image_the_error_says_what_to_install(monkeypatch):
+    real = builtins.__import__
+
+    def missing(name, *rest):
+        if name.startswith("skimage"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(MissingExtraError, match="pip install"):
+        cut(levels(3.0, 12.0))
