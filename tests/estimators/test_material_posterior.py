@@ -11,7 +11,6 @@ from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.estimators.conditioning.balance_fit import Linearised
-from nipde.estimators.conditioning.material_posterior import MaterialPosterior
 from nipde.grid import Axis, Grid
 from nipde.physics.darcy import Darcy
 from nipde.physics.faces import faces_of
@@ -66,7 +65,7 @@ def test_what_the_data_says_is_the_gauss_newton_matrix_of_the_weighed_residual(m
     found = model.posterior(pairs_of(Grid.uniform(6), count=3))
     fit, point = found.view.fit, found.view.point
     # With measured slopes the residual's own derivative is what `push` is.
-    posterior = MaterialPosterior(Linearised(fit, point, fit.responses), found.belief, found.before)
+    posterior = replace(found, view=Linearised(fit, point, fit.responses))
 
     def weighed(flat):
         residual = fit.residual(flat.view(point.shape))

@@ -17,6 +17,7 @@ from nipde.discovery.discover import discover
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.grid import Axis, Grid
 from nipde.measurements.measurement import Measurement, Note, Source
+from nipde.measurements.parse import parse
 from nipde.measurements.units import Units
 from nipde.physics.darcy import Darcy
 from nipde.physics.random_fields import GaussianField, TwoPhase
@@ -86,8 +87,11 @@ def test_the_archive_holds_every_field_and_where_it_is(discovery, folder):
 
 
 def test_the_table_has_a_row_for_every_node(discovery, folder):
-    table = np.genfromtxt(folder / "microstructure.csv", delimiter=",", names=True)
-    assert len(table) == PLATE.size
+    read = parse(folder / "microstructure.csv")
+    table = read.arrays
+    assert read.units["x"] == discovery.measurement.units.length
+    assert read.units["b"] == discovery.material.unit
+    assert len(table["x"]) == PLATE.size
     assert table["x"].reshape(PLATE.shape) == pytest.approx(PLATE.coordinates[0] + 10)
     assert table["y"].reshape(PLATE.shape) == pytest.approx(PLATE.coordinates[1] + 11)
     for name, values in fields_of(discovery).items():
