@@ -143,3 +143,21 @@ def test_chosen_loads_are_held_against_random_ones(measured):
         assert errors[40] < errors[5]
         best = max(way["equivalent"]["value"] for way in row["chosen"])
         assert best > 5
+
+
+def test_what_is_inside_is_found(measured):
+    found = measured("discovery")
+    (noisy,) = found["readouts"]
+    phases = {row["readout"]: row["phases"] for row in noisy["rows"]}
+    errors = {row["readout"]: row["error"] for row in noisy["rows"]}
+    assert phases["discover"] > 0.98
+    assert errors["discover"] < errors["stencil"] < errors["row integral"]
+    assert found["taylor"]["lowest"] > 1.99
+    assert found["inversion"]["phases"] > 0.9
+    assert all(0.6 < row[kind]["coverage"] <= 1 for row in found["bands"] for kind in ("plain", "sharp"))
+
+
+def test_specimens_under_image_correlation_are_inverted_at_least_as_well_as_smoothly(measured):
+    found = measured("dic")
+    assert found["mean"]["ours"] < found["mean"]["Tikhonov"]
+    assert found["phases"] > 0.95

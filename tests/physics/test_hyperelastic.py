@@ -249,7 +249,7 @@ def test_responses_are_scikit_fems(degree, refine):
     oracle = Oracle(body, young=cellwise(body), poisson=0.3, volumetric=lame_modulus)
 
     def density(x, y):
-        return 60 * (y - 3 * x * y), 30 + 90 * x
+        return 30 * (y - 3 * x * y), 15 + 45 * x
 
     found, (record,) = body.checked_solve(np.stack(density(*BOX.coordinates)))
     expected = oracle.solve(density)
