@@ -5,6 +5,8 @@ come from Otsu's threshold of each readout's field; `discover` is what a user ge
 between the weights as they are and those sharpened for few phases.
 """
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,6 +46,14 @@ RESAMPLED, DRAWS = 20, 24
 GAPS, GAPPY, QUERIES = ((0.0, 0.2), (0.002, 0.05), (0.01, 0.2)), 50, 15
 DIRECTIONS = 50
 
+#: As in README.
+QUICKSTART = """
+import nipde
+measurement = nipde.read(nipde.sample())
+found = nipde.discover(measurement, nipde.load("darcy-two-phase"), rivals=())
+nipde.save(found, {folder!r})
+"""
+
 Field = Float[np.ndarray, "*space"]
 
 
@@ -67,6 +77,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
         "level": LEVEL, "readouts": readouts, "bands": bands, "bootstrap": resampled, "gaps": gappy,
         "inversion": _inversion(nodes=11 if quick else 41),
         "taylor": _taylor(directions=3 if quick else DIRECTIONS),
+        "first_look": _first_look(repeats=1 if quick else 5),
     }  # fmt: skip
 
 
@@ -206,6 +217,22 @@ def _inversion(*, nodes: int) -> dict[str, Any]:
     phases, error = _judged(field, hidden[0], free)
     return {"nodes": nodes, "unknowns": int(free.sum()), "seconds": seconds, "cpu_seconds": cpu, "phases": phases,
             "error": error, "threads": torch.get_num_threads()}  # fmt: skip
+
+
+def _first_look(*, repeats: int) -> dict[str, float]:
+    """Seconds of importing nipde after torch, and from a new process to a folder with what is inside the sample."""
+
+    def seconds(code: str) -> float:
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - begun
+
+    bare, with_us = zip(
+        *((seconds("import torch"), seconds("import torch, nipde; nipde.Pairs")) for _ in range(repeats)), strict=True
+    )
+    with TemporaryDirectory() as folder:
+        quickstart = seconds(QUICKSTART.format(folder=folder))
+    return {"import": float(np.median(with_us) - np.median(bare)), "quickstart": quickstart}
 
 
 def _taylor(*, directions: int) -> dict[str, Any]:

@@ -46,6 +46,8 @@ def discovery(found: dict[str, Any]) -> str:
         f"thread(s); required ≤ 60 s), phases {_share(inversion['phases'])}, error of b {percent(inversion['error'])}. "
         f"Gradients by the adjoint: Taylor rates of {taylor['directions']} directions ≥ {taylor['lowest']:.4f} "
         "(required ≥ 1.99).\n",
+        f"README's quickstart from a new process to the folder: {found['first_look']['quickstart']:.0f} s (required "
+        f"≤ 60 s); importing nipde after torch: {found['first_look']['import']:.2f} s (required ≤ 0.5 s).\n",
     ])  # fmt: skip
 
 
