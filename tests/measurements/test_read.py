@@ -281,3 +281,11 @@ def test_the_sample_reads_without_a_question(tmp_path):
             for key in kept.files:
                 np.testing.assert_array_equal(made[key], kept[key])
     assert json.loads(str(np.load(sample())["units"]))["loads"] == "N/mm^2"
+
+
+def test_a_vector_is_not_taken_for_pairs(tmp_path):
+    x = np.linspace(0, 1, 5)
+    fields = {"disp_0": np.zeros((5, 5)), "disp_1": np.ones((5, 5)), "loads": np.ones((1, 5, 5))}
+    np.savez(tmp_path / "vector.npz", x=x, y=x, **fields)
+    with pytest.raises(MeasurementError, match="'disp' is a vector"):
+        read(tmp_path / "vector.npz", response="disp", units={"x": "mm", "load": "N/mm^2", "response": "mm"})

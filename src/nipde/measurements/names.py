@@ -102,6 +102,12 @@ def _values(raw: Raw, name: str, *, exact: bool) -> Values | None:
     key = _key(raw, name, exact=exact)
     if key is not None:
         return Values(key, (key,), _numbers(raw, key))
+    if f"{name}_0" in raw.arrays:
+        vector = [column for column in raw.arrays if column.startswith(f"{name}_")]
+        raise MeasurementError(
+            f"{raw.path}: {name!r} is a vector", expected="its components by name", got=repr(name),
+            remedy=f"give {', '.join(map(repr, vector))}, or those of them that count",
+        )  # fmt: skip
     columns = tuple(takewhile(lambda column: column in raw.arrays, _numbered(name)))
     if not columns:
         return None

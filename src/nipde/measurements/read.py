@@ -22,6 +22,7 @@ from nipde.measurements.parse import parse
 from nipde.measurements.raw import Raw
 from nipde.measurements.remarks import readings, warnings
 from nipde.measurements.rigid_motion import motion_names, remove_rigid_motion
+from nipde.measurements.sandbox import DEFAULT_LIMITS, Limits
 from nipde.measurements.stated_units import check_keys, check_stated, conversion, pixel_notes, stated_unit
 from nipde.measurements.units import Units, amount
 
@@ -37,13 +38,14 @@ def read(
     nodes: int | Sequence[int] | None = None,
     scale: str | None = None,
     description: Description | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Measurement:
     """Pairs from a file, from several of them, or from a TOML file that names and describes them.
 
     `units` gives units by role (`x`, `load`, `response`) or by name of an array, where files do not state them.
     `response` and `load` name the arrays, one for each component; `nodes` is the grid that scattered points go to;
     `scale` is the size of a pixel, such as `0.05 mm/px`. Everything else stands in a `Description`; what is given here
-    comes before it.
+    comes before it. `limits` bound the time and memory that a file may take.
     """
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
     if not paths:
@@ -55,8 +57,8 @@ def read(
         given = Description.from_toml(paths[0])
         paths = [Path(name) for name in given.files]
     given = _overridden(given, units=units, response=response, load=load, nodes=nodes, scale=scale)
-    raws = [parse(one, format=given.format) for one in paths]
-    amounts = None if given.amounts is None else parse(Path(given.amounts))
+    raws = [parse(one, format=given.format, limits=limits) for one in paths]
+    amounts = None if given.amounts is None else parse(Path(given.amounts), limits=limits)
     return interpret(raws, given, amounts=amounts)
 
 
