@@ -161,3 +161,8 @@ def test_specimens_under_image_correlation_are_inverted_at_least_as_well_as_smoo
     found = measured("dic")
     assert found["mean"]["ours"] < found["mean"]["Tikhonov"]
     assert found["phases"] > 0.95
+
+
+def test_bodies_are_solved_and_solved_cheaply(measured):
+    found = measured("mechanics")
+    assert all(row["failures"] == 0 and row["ratio"] < 2 for row in found["cost"])

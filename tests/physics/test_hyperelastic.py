@@ -1,14 +1,20 @@
 """Neo-Hookean bodies: patch test, consistency, objectivity, convergence, and two codes that are not ours."""
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from nipde import physics
 from nipde.benchmarks.mechanics_published import DISTANCES, ENERGIES, bitmap
 from nipde.boundary import Neumann
-from nipde.errors import PhysicsError, ShapeError, SolverError
+from nipde.errors import MissingExtraError, PhysicsError, ShapeError, SolverError
 from nipde.grid import Axis, Grid
+from nipde.physics import elastic
 from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
 from nipde.physics.manufactured import observed_orders
 from nipde.physics.materials import lame_modulus
@@ -314,7 +320,7 @@ def test_the_data_sets_loads_are_solved_in_four_iterations_without_cutbacks():
 def test_newton_is_quadratic_near_the_solution():
     body, loads = digit(newton=TIGHT), body_loads(PIXELS, count=4, amplitude=0.03)
     for record in body.checked_solve(loads)[1]:
-        near = [(old, new) for old, new in zip(record.history, record.history[1:], strict=False) if old < 0.1]
+        near = [(old, new) for old, new in pairwise(record.history) if old < 0.1]
         assert len(near) >= 2
         assert all(new < max(10 * old**2, 1e-12) for old, new in near)
 
@@ -445,6 +451,27 @@ def test_bodies_that_cannot_be_are_refused():
         free.solve(np.zeros((2, 5, 5)))
     with pytest.raises(PhysicsError, match=r"expected shape \(2, 6, 5\)"):
         patchy().energy(np.zeros((2, 5, 6)))
+
+
+def run(program, **environment):
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+
+
+def test_without_a_folder_for_compiled_code_it_is_compiled_every_time():
+    program = "from nipde.physics.assembly import add_forces; print(add_forces._cache)"
+    assert "FunctionCache" in run(program).stdout
+    assert "NullCache" in run(program, NUMBA_CACHE_LOCATOR_CLASSES="IPythonCacheLocator").stdout
+
+
+def test_numba_is_asked_for_only_when_a_body_is_deformed(monkeypatch):
+    assert run("import sys, nipde.physics.hyperelastic; print('numba' in sys.modules)").stdout == "False\n"
+    elastic._kernels.cache_clear()
+    monkeypatch.delitem(sys.modules, "nipde.physics.assembly", raising=False)
+    monkeypatch.delattr(physics, "assembly", raising=False)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.raises(MissingExtraError, match=r"Numba, for the mechanics of solids.*nipde\[mechanics\]"):
+        patchy().solve(np.zeros((2, 6, 5)))
 
 
 def test_images_are_read_row_by_row_from_the_top():

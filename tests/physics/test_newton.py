@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nipde.physics.newton import Newton, State
+from nipde.physics.newton import Newton, State, diagnostics_of
 
 
 class Scalar:
@@ -18,7 +18,7 @@ class Scalar:
         potential, slope, _ = self.functions
         (u,) = free
         if not u > self.wall:
-            return State(free, np.inf, np.full(1, np.nan), np.inf, 0.0)
+            return State(free, -1e9, np.zeros(1), 0.0, 0.0)  # tempting
         residual = share * self.load - slope(u)
         size = abs(share * self.load)
         return State(free, potential(u) - share * self.load * u, np.array([residual]), abs(residual) / size, 1.0)
@@ -78,3 +78,11 @@ def test_what_has_no_minimum_is_reported_with_its_cutbacks():
 def test_not_a_number_is_not_a_solution():
     record = Newton().solve(Scalar(np.exp, np.exp, np.exp, load=np.nan))[1]
     assert not record.converged
+
+
+def test_records_become_columns():
+    records = [Newton().solve(Scalar(np.exp, np.exp, np.exp, load=load))[1] for load in (1.0, 3.0)]
+    columns = diagnostics_of(records)
+    assert set(columns) == {"residual", "iterations", "smallest_jacobian"}
+    assert columns["iterations"].tolist() == [0, records[1].iterations]
+    assert np.all(columns["residual"] <= 1e-8)

@@ -28,6 +28,7 @@ MEASUREMENTS = {
     "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
     "integrity": "flipped bits, cut and deleted files over every file of an archive",
     "kills": "workers and whole runs killed and continued",
+    "mechanics": "nonlinear bodies: consistency, orders, published energies, and the cost of a solve",
     "formats": "every file format, clean, with gaps, scattered, with marked gaps, without units",
     "mistakes": "150 mistakes with files: typed errors, warnings, or shown in the print",
     "fuzz": "50,000 damaged files over all readers: what was read, what was refused, what the child did not survive",

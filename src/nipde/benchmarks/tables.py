@@ -17,6 +17,7 @@ from nipde.benchmarks.formats_table import formats
 from nipde.benchmarks.fuzz_table import fuzz
 from nipde.benchmarks.markdown import percent as _percent
 from nipde.benchmarks.markdown import table as _table
+from nipde.benchmarks.mechanics_table import mechanics
 from nipde.benchmarks.mistakes_table import mistakes
 from nipde.benchmarks.record import read_record
 from nipde.benchmarks.uncertainty_table import uncertainty
@@ -304,6 +305,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "conditioned": conditioned,
     "discovery": discovery,
     "dic": dic,
+    "mechanics": mechanics,
     "formats": formats,
     "mistakes": mistakes,
     "fuzz": fuzz,

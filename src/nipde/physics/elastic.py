@@ -1,0 +1,204 @@
+"""Equilibrium of a plane elastic body: min over u of ∫ ψ(∇u) - b·u dx, displacements prescribed on parts of its sides.
+
+Plane strain, large deformations; forces b per unit of area of the undeformed body, in the units of the moduli over
+those of length.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property, lru_cache
+from types import ModuleType
+
+import numpy as np
+import scipy.sparse as sparse
+from jaxtyping import Float
+
+from nipde.errors import MissingExtraError, PhysicsError, SolverError
+from nipde.grid import Grid
+from nipde.physics.materials import PointMaterial
+from nipde.physics.newton import Newton, Record, State
+from nipde.physics.quadrilaterals import Quadrilaterals, mesh_of
+from nipde.physics.supports import Held, Support
+from nipde.physics.unknowns import Unknowns
+
+NEWTON, HELD = Newton(), Held()
+
+
+@dataclass(frozen=True)
+class ElasticBody(ABC):
+    """One specimen: its grid and, in the final classes, its material. Elements have `degree` 1 (Q4) or 2 (Q9)."""
+
+    grid: Grid
+    _: KW_ONLY
+    degree: int = 1
+    refine: int = 1
+    newton: Newton = NEWTON
+
+    @cached_property
+    @abstractmethod
+    def material(self) -> PointMaterial:
+        """Moduli and fibres at the Gauss points."""
+
+    @property
+    def mesh(self) -> Quadrilaterals:
+        """The elements."""
+        return mesh_of(self.grid, self.degree, self.refine)
+
+    def solve(self, loads: Float[np.ndarray, "*batch component x y"]) -> Float[np.ndarray, "*batch component x y"]:
+        """Displacements at the grid's nodes under body forces given there, in their precision, or a SolverError."""
+        return self.checked_solve(loads)[0]
+
+    def checked_solve(
+        self, loads: Float[np.ndarray, "*batch component x y"]
+    ) -> tuple[Float[np.ndarray, "*batch component x y"], list[Record]]:
+        """The same with a record of every solve: nothing that did not converge ever leaves."""
+        responses, records = self.attempt(loads)
+        return responses, _all_converged(records)
+
+    def attempt(
+        self, loads: Float[np.ndarray, "*batch component x y"]
+    ) -> tuple[Float[np.ndarray, "*batch component x y"], list[Record]]:
+        """The same without an error: displacements that were not found are NaN, and the record says so."""
+        self.grid.check(loads)
+        if loads.ndim < 3 or loads.shape[-3] != 2:
+            raise PhysicsError(
+                expected="loads (..., 2, x, y): two components", got=f"shape {loads.shape}", remedy="stack x and y"
+            )
+        flat = loads.astype(np.float64).reshape(int(np.prod(loads.shape[:-3])), *loads.shape[-3:])
+        with np.errstate(invalid="ignore"):  # a load that is not finite is told by its record
+            forces = self.mesh.nodal_forces(flat)
+            found = [_equilibrium(self, HELD, distance=0.0, forces=one) for one in forces]
+        responses = np.stack([self.mesh.at_nodes(field) for field, _ in found]) if found else np.empty(loads.shape)
+        return responses.reshape(loads.shape).astype(loads.dtype), [record for _, record in found]
+
+    def deform(
+        self, support: Support, distances: Sequence[float]
+    ) -> tuple[Float[np.ndarray, "distance component *node"], list[Record]]:
+        """Displacements of the whole mesh without body forces, its sides moved by each distance, or a SolverError."""
+        nothing = np.zeros((self.mesh.shape[0] * self.mesh.shape[1], 2))
+        found = [_equilibrium(self, support, distance=float(one), forces=nothing) for one in distances]
+        records = _all_converged([record for _, record in found])
+        return np.stack([_space_last(self.mesh, field) for field, _ in found]), records
+
+    def energy(self, displacement: Float[np.ndarray, "component *node"]) -> float:
+        """W = ∫ ψ dx of a displacement of the mesh; infinite where the body is turned over."""
+        return self._forces(_nodes_first(self.mesh, displacement))[0]
+
+    def forces(self, displacement: Float[np.ndarray, "component *node"]) -> Float[np.ndarray, "component *node"]:
+        """∂W/∂u: what must act on every node to hold the displacement."""
+        return _space_last(self.mesh, self._forces(_nodes_first(self.mesh, displacement))[2])
+
+    def smallest_jacobian(self, displacement: Float[np.ndarray, "component *node"]) -> float:
+        """Least ratio of areas J = det F over the Gauss points."""
+        return self._forces(_nodes_first(self.mesh, displacement))[1]
+
+    def tangent(self, displacement: Float[np.ndarray, "component *node"]) -> sparse.csc_array:
+        """∂²W/∂u² of all displacements, in the order (node, component)."""
+        every = Unknowns(self.mesh, np.zeros((*self.mesh.shape, 2), dtype=bool))
+        return every.matrix(self._band(_nodes_first(self.mesh, displacement), every))
+
+    def _forces(self, displacement: Float[np.ndarray, "node 2"]) -> tuple[float, float, Float[np.ndarray, "node 2"]]:
+        """W, smallest J, forces."""
+        mesh, forces = self.mesh, np.zeros(displacement.shape)
+        energy, jacobian = _kernels().add_forces(
+            displacement, mesh.elements, mesh.gradients, mesh.weights, self.material, forces
+        )
+        return energy, jacobian, forces
+
+    def _band(self, displacement: Float[np.ndarray, "node 2"], unknowns: Unknowns) -> Float[np.ndarray, " slot"]:
+        mesh, band = self.mesh, np.zeros(unknowns.slot_count)
+        _kernels().add_tangent(
+            displacement, mesh.elements, mesh.gradients, mesh.weights, self.material, unknowns.slots, band
+        )
+        return band
+
+
+class _Loaded:
+    """A body in its supports under forces: Newton's problem. Displacements are share · guess + the unknowns."""
+
+    def __init__(
+        self, body: ElasticBody, support: Support, distance: float, forces: Float[np.ndarray, "node 2"]
+    ) -> None:
+        self.body, self.unknowns = body, unknowns_of(body.mesh, support)
+        self.guess = np.ascontiguousarray(distance * support.displacement(body.mesh)).reshape(-1, 2)
+        self.forces = forces.reshape(-1)[self.unknowns.places]
+        self.size = float(np.linalg.norm(self.forces))
+
+    def start(self) -> Float[np.ndarray, " unknown"]:
+        return np.zeros(self.unknowns.size)
+
+    def displacement(self, free: Float[np.ndarray, " unknown"], share: float) -> Float[np.ndarray, "node 2"]:
+        displacement = (share * self.guess).reshape(-1)
+        displacement[self.unknowns.places] += free
+        return displacement.reshape(-1, 2)
+
+    def at(self, free: Float[np.ndarray, " unknown"], share: float) -> State:
+        displacement = self.displacement(free, share)
+        energy, jacobian, inner = self.body._forces(displacement)
+        outer, places = share * self.forces, self.unknowns.places
+        residual = outer - inner.reshape(-1)[places]
+        error, size = float(np.linalg.norm(residual)), share * self.size
+        if size == 0:  # nothing but the supports acts: measure by what they bear
+            size = float(np.sqrt(max(np.sum(inner**2) - np.sum(inner.reshape(-1)[places] ** 2), 0.0)))
+        work = float(outer @ displacement.reshape(-1)[places])
+        relative = 0.0 if error == 0 else error / size if size > 0 else np.inf
+        return State(free, energy - work, residual, relative, jacobian)
+
+    def step(self, state: State, share: float) -> Float[np.ndarray, " unknown"]:
+        band = self.body._band(self.displacement(state.free, share), self.unknowns)
+        return self.unknowns.solve(band, state.residual)
+
+
+@lru_cache(maxsize=16)
+def unknowns_of(mesh: Quadrilaterals, support: Support) -> Unknowns:
+    """The free displacements of a mesh in its supports, numbered once."""
+    return Unknowns(mesh, support.fixed(mesh))
+
+
+def _equilibrium(
+    body: ElasticBody, support: Support, *, distance: float, forces: Float[np.ndarray, "node 2"]
+) -> tuple[Float[np.ndarray, "node 2"], Record]:
+    """The displacement, NaN if none was found, and how the solve went."""
+    problem = _Loaded(body, support, distance, forces)
+    free, record = body.newton.solve(problem)
+    displacement = problem.displacement(free, 1.0)
+    if not record.converged:
+        displacement[:] = np.nan
+    return displacement, record
+
+
+def _all_converged(records: list[Record]) -> list[Record]:
+    failed = [number for number, record in enumerate(records) if not record.converged]
+    if failed:
+        first = records[failed[0]]
+        raise SolverError(
+            f"pair {failed[0]} is not solved ({len(failed)} of {len(records)} are not)",
+            expected="equilibrium under the whole load",
+            got=f"relative residual {first.residual:.2e} and smallest J {first.smallest_jacobian:.2g} "
+            f"after {first.iterations} iterations and {first.cutbacks} cutbacks",
+            remedy="lower the loads, check them for non-finite values, or see which with attempt(loads)",
+        )
+    return records
+
+
+def _nodes_first(mesh: Quadrilaterals, field: Float[np.ndarray, "component *node"]) -> Float[np.ndarray, "node 2"]:
+    if field.shape != (2, *mesh.shape):
+        raise PhysicsError(expected=f"shape {(2, *mesh.shape)}", got=f"shape {field.shape}", remedy="use mesh.shape")
+    return np.ascontiguousarray(field.reshape(2, -1).T, dtype=np.float64)
+
+
+def _space_last(mesh: Quadrilaterals, field: Float[np.ndarray, "node 2"]) -> Float[np.ndarray, "component *node"]:
+    return np.ascontiguousarray(field.T).reshape(2, *mesh.shape)
+
+
+@lru_cache(maxsize=1)
+def _kernels() -> ModuleType:
+    """The compiled loops; only a body that is deformed needs Numba."""
+    try:
+        from nipde.physics import assembly
+    except ImportError as error:
+        raise MissingExtraError(
+            expected="Numba, for the mechanics of solids", got=str(error), remedy="pip install 'nipde[mechanics]'"
+        ) from error
+    return assembly
