@@ -13,7 +13,7 @@ from nipde.data.generate import generate
 from nipde.data.plan import Plan
 from nipde.data.problems import DarcyRecipe
 from nipde.discovery.bands import NORMAL, bootstrap, material_of
-from nipde.errors import KernelError
+from nipde.errors import KernelError, PairsError
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.estimators.conditioning.calibration import Calibration, Stratum
 from nipde.evaluation.calibrate import calibrated, contexts
@@ -57,7 +57,7 @@ def pairs(tested):
 def test_calibrated_bands_hold_their_share_of_new_systems(model, tested):
     shares = []
     for own, hidden in tested:
-        found, _ = material_of(model, own, model(own), level=0.9)
+        found, _ = material_of(*model.with_posterior(own), level=0.9)
         assert found.calibrated
         shares.append(((found.low <= hidden) & (hidden <= found.high))[own.grid.unknown].mean())
     assert 0.75 <= np.mean(shares) <= 0.99
@@ -66,12 +66,12 @@ def test_calibrated_bands_hold_their_share_of_new_systems(model, tested):
 def test_sharp_weights_have_factors_of_their_own(model, pairs):
     (stratum,) = model.calibration.strata[0]
     assert stratum.sharp == ()
-    assert not material_of(model.sharpened(), pairs, model.sharpened()(pairs))[0].calibrated
+    assert not material_of(*model.sharpened().with_posterior(pairs))[0].calibrated
     factors = tuple(3 * factor for factor in stratum.material)
     both = untrained()
     both.calibration = replace(model.calibration, strata=((replace(stratum, sharp=factors),),))
     sharp = both.sharpened()
-    found, _ = material_of(sharp, pairs, sharp(pairs), level=0.8)
+    found, _ = material_of(*sharp.with_posterior(pairs), level=0.8)
     assert found.calibrated
     posterior = sharp.posterior(pairs).deviation().double().numpy()
     assert np.log(found.high / found.values) == pytest.approx(factors[1] * posterior, rel=1e-3)
@@ -91,7 +91,7 @@ def test_weights_without_a_law_get_no_factors(archive):
 
 def test_the_band_of_the_table_is_the_band_of_the_material(model, pairs):
     kernel = model(pairs)
-    found, deviation = material_of(model, pairs, kernel, level=0.9, unit="N/mm")
+    found, deviation = material_of(kernel, model.posterior(pairs), level=0.9, unit="N/mm")
     factor = model.calibration.strata[0][0].material[model.calibration.levels.index(0.9)]
     posterior = model.posterior(pairs).deviation().double().numpy()
     assert np.log(found.high / found.values) == pytest.approx(factor * posterior, rel=1e-3)
@@ -105,7 +105,7 @@ def test_without_calibration_bands_are_those_of_the_posterior(pairs):
     kernel = model(pairs)
     widths = []
     for level, factor in NORMAL.items():
-        found, deviation = material_of(model, pairs, kernel, level=level)
+        found, deviation = material_of(kernel, model.posterior(pairs), level=level)
         assert not found.calibrated
         assert np.log(found.high / found.low) == pytest.approx(2 * factor * deviation)
         widths.append(np.median(found.high / found.low))
@@ -116,10 +116,10 @@ def test_without_calibration_bands_are_those_of_the_posterior(pairs):
 def test_a_level_or_weights_that_have_no_band_are_refused(pairs):
     model = untrained()
     with pytest.raises(KernelError, match=r"expected a level among 0.5, .*, got 0.42"):
-        material_of(model, pairs, model(pairs), level=0.42)
+        material_of(*model.with_posterior(pairs), level=0.42)
     gated = untrained(prior="gated", terms=2)
-    with pytest.raises(KernelError, match="expected weights that infer a material"):
-        material_of(gated, pairs, gated(pairs))
+    with pytest.raises(PairsError, match="got gated weights"):
+        material_of(*gated.with_posterior(pairs))
     with pytest.raises(KernelError, match="expected weights that infer a material"):
         bootstrap(gated, pairs, draws=1)
 
@@ -137,7 +137,7 @@ def test_cards_written_before_materials_were_calibrated_still_load(tmp_path, pai
         kernel = model(pairs)
     assert model.calibration.strata[0][0].material == ()
     assert kernel.trust.material is None
-    assert not material_of(model, pairs, kernel)[0].calibrated
+    assert not material_of(kernel, model.posterior(pairs))[0].calibrated
     assert model.sharpened().calibration.strata[0][0].material == ()
     (old,) = {Stratum.from_dict({name: [1.0] for name in ("inside", "edge", "median", "deviation")})}
     assert (old.material, old.sharp) == ((), ())
@@ -162,7 +162,7 @@ def with_gaps(pairs, share):
 def test_few_gaps_keep_the_factors_and_many_leave_the_posterior_alone(model, pairs):
     for share, trusted in ((0.1, True), (0.6, False)):
         holed = with_gaps(pairs, share)
-        found, _ = material_of(model, holed, model(holed))
+        found, _ = material_of(*model.with_posterior(holed))
         assert found.calibrated == trusted
         assert (found.low < found.values).all()
         assert (found.values < found.high).all()

@@ -149,14 +149,11 @@ def _bands(model: ConditionedNIPS, archive: Archive, pairs: int, noise: float) -
         shares = []
         for number, truth in enumerate(hidden):
             own = noisy.system(number)
-            kernel = one(own)
-            material, _ = material_of(one, own, kernel, level=LEVEL)
+            kernel, posterior = one.with_posterior(own)
+            material, _ = material_of(kernel, posterior, level=LEVEL)
             error = np.abs(np.log(material.values / truth))
             half = np.log(material.high / material.low) / 2
-            trust = kernel.trust
-            known = trust is not None and trust.material is not None
-            factor = float(trust.material[trust.levels.index(LEVEL)]) if known else NORMAL[LEVEL]
-            alone = NORMAL[LEVEL] / factor * half
+            alone = NORMAL[LEVEL] * posterior.deviation().double().numpy()
             shares.append([
                 (error <= half)[free].mean(), np.expm1(np.median(half[free])), error[free].mean(),
                 (error <= alone)[free].mean(),
@@ -192,8 +189,8 @@ def _gappy(model: ConditionedNIPS, archive: Archive, noise: float, gaps: float, 
     shares = []
     for number, truth in enumerate(hidden):
         own, queries = replace(noisy, mask=mask).system(number), asked.system(number)
-        kernel = model(own)
-        material, _ = material_of(model, own, kernel, level=LEVEL)
+        kernel, posterior = model.with_posterior(own)
+        material, _ = material_of(kernel, posterior, level=LEVEL)
         low, high = kernel.band(queries.loads, level=LEVEL)
         held = ((low <= queries.responses) & (queries.responses <= high))[..., torch.tensor(free)]
         within = (material.low <= truth) & (truth <= material.high)

@@ -8,12 +8,8 @@ from jsonargparse import ArgumentParser
 from nipde.cli.terminal import add_storage_options, parser, progress, say
 from nipde.data.generate import generate
 from nipde.data.plan import Plan
-from nipde.data.problems import AdvectionRecipe, DarcyRecipe, MixedDarcyRecipe
+from nipde.data.problems import PROBLEMS
 from nipde.data.recipe import Recipe
-
-PROBLEMS: dict[str, type[Recipe]] = {
-    recipe.problem: recipe for recipe in (DarcyRecipe, MixedDarcyRecipe, AdvectionRecipe)
-}
 
 
 def run(words: list[str]) -> int:
@@ -56,10 +52,10 @@ def _parser(recipe: type[Recipe]) -> ArgumentParser:
     )
     options.add_argument("--config", action="config", help="YAML or JSON file with any of these options")
     options.add_argument("--out", type=str, required=True, help="folder, or an address such as s3://bucket/name")
-    options.add_argument("--systems", type=int, default=100, help="number of systems")
+    options.add_argument("--systems", type=int, default=recipe.systems, help="number of systems")
     for field in dataclasses.fields(recipe):
         flag = "--" + _name(field).replace("_", "-")
-        if isinstance(field.default, bool):
+        if field.default is False:
             options.add_argument(flag, action="store_true", help=field.metadata["help"])
         else:
             options.add_argument(flag, type=field.type, default=field.default, help=field.metadata["help"])

@@ -14,6 +14,8 @@ def card(archive: Archive) -> str:
     residual = np.max(sample.diagnostics["residual"])
     stored = f"{recipe.precision}, {plan.shards} shards of {plan.systems_per_shard} systems"
     builds = sorted({f"nipde {record.versions['nipde']}" for record in archive.manifest.shards})
+    others = {name: values for name, values in sample.diagnostics.items() if name != "residual"}
+    solves = ", ".join(f"{name} {values.min():.3g} to {values.max():.3g}" for name, values in others.items())
     rows = [
         ("problem", f"{recipe.problem}: {recipe.__doc__}"),
         ("content", f"{len(archive)} systems × {recipe.pairs} pairs (load, response); loads: {own}"),
@@ -22,9 +24,11 @@ def card(archive: Archive) -> str:
             ("hidden", sample.hidden), ("load", sample.loads), ("response", sample.responses))),
         ("split", ", ".join(f"{part} {len(archive.indices(part))}" for part in archive.split["systems"])),
         ("residual", f"at most {residual:.1e}, relative, in the first {len(sample.seed)} systems"),
+        *([("solves", f"{solves}, in the same systems")] if solves else []),
         ("recipe", ", ".join(f"{key}={value}" for key, value in recipe.to_dict().items() if key != "problem")),
         ("seed", f"{plan.seed}"),
         ("stored", f"{stored}, {len(archive.manifest.files)} files"),
+        *([("uses", recipe.attribution)] if recipe.attribution else []),
         ("made by", ", ".join(builds)),
         ("digest", archive.digest),
         ("read it", f"nipde.open({archive.storage.address!r})[0]  # a System: .loads, .responses, .hidden"),

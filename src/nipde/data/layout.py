@@ -127,6 +127,7 @@ def metadata_files(plan: Plan) -> dict[str, bytes]:
 
 def attributes_of(plan: Plan) -> dict[str, Any]:
     """What a person or another program needs to read the group."""
+    attribution = plan.recipe.attribution
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -134,6 +135,7 @@ def attributes_of(plan: Plan) -> dict[str, Any]:
         "grid": plan.recipe.grid.to_dict(),
         "quantities": dataclasses.asdict(plan.recipe.quantities),
         "split": plan.splits,
+        **({"attribution": attribution} if attribution else {}),
     }
 
 

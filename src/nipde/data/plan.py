@@ -1,5 +1,6 @@
 """Everything that determines an archive, byte for byte: recipe, number of systems, seed, split, shard size."""
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -7,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from nipde.data.problems import recipe_from_dict
-from nipde.data.recipe import Recipe
+from nipde.data.recipe import Recipe, streams
 from nipde.data.split import Split, split_ranges
 from nipde.errors import ArchiveError
 
@@ -33,6 +34,12 @@ class Plan:
             raise ArchiveError(expected="at least one system", got=self.systems, remedy="ask for more systems")
         if self.seed < 0:
             raise ArchiveError(expected="a seed >= 0", got=self.seed, remedy="choose another")
+        most = self.recipe.catalogue
+        if most is not None and self.systems > most:
+            raise ArchiveError(
+                expected=f"at most {most} systems of {self.recipe.problem}, none twice", got=self.systems,
+                remedy="ask for fewer",
+            )  # fmt: skip
         self.splits  # noqa: B018  (a split that cannot be made is refused before anything is computed)
 
     @cached_property
@@ -56,14 +63,14 @@ class Plan:
 
     def system_seed(self, system: int) -> np.uint64:
         """The seed of one system."""
-        return np.uint64(np.random.SeedSequence(self.seed, spawn_key=(1, system)).generate_state(1, np.uint64)[0])
+        return self._seed(1, system) if self.recipe.catalogue is None else self._seeds_of_entries[system]
 
     @property
     def shared_seed(self) -> np.uint64 | None:
         """The seed of the loads that all systems share, if they do."""
         if not self.recipe.shared_loads:
             return None
-        return np.uint64(np.random.SeedSequence(self.seed, spawn_key=(0,)).generate_state(1, np.uint64)[0])
+        return self._seed(0)
 
     @cached_property
     def splits(self) -> dict[str, Split]:
@@ -72,6 +79,24 @@ class Plan:
         if self.recipe.shared_loads:
             splits["loads"] = split_ranges(self.recipe.pairs, self.split)
         return splits
+
+    @cached_property
+    def _seeds_of_entries(self) -> list[np.uint64]:
+        """Seeds that choose from a catalogue, drawn again until new: no test system is a training system again."""
+        seeds: list[np.uint64] = []
+        taken: set[int] = set()
+        for system in range(self.systems):
+            keys = itertools.chain([(1, system)], ((1, system, again) for again in itertools.count(1)))
+            for seed in (self._seed(*key) for key in keys):
+                entry = self.recipe.draw_entry(streams(seed)[0])
+                if entry not in taken:
+                    break
+            seeds.append(seed)
+            taken.add(entry)
+        return seeds
+
+    def _seed(self, *key: int) -> np.uint64:
+        return np.uint64(np.random.SeedSequence(self.seed, spawn_key=key).generate_state(1, np.uint64)[0])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""

@@ -1,4 +1,4 @@
-"""The problems nipde can generate: Darcy flow through one or many kinds of rock, transport in a stirred medium."""
+"""The problems nipde can generate: flow through rock and transport in a stirred medium here, solids in `mechanics`."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, fields
@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float
 
+from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
 from nipde.data.recipe import Recipe, option, streams
 from nipde.data.system import Quantities, Quantity, System
 from nipde.errors import ArchiveError
@@ -244,6 +245,13 @@ class AdvectionRecipe(RandomLoads):
             )
 
         return swirl(self.grid) / np.max(np.linalg.norm(swirl(_fine(law)), axis=0))
+
+
+#: All of them, by the name a person types.
+PROBLEMS: dict[str, type[Recipe]] = {
+    recipe.problem: recipe
+    for recipe in (DarcyRecipe, MixedDarcyRecipe, AdvectionRecipe, MechanicalMnistRecipe, TissueRecipe)
+}
 
 
 def recipe_from_dict(record: dict[str, Any]) -> Recipe:

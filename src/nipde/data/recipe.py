@@ -26,6 +26,12 @@ class Recipe(ABC):
 
     problem: ClassVar[str]
     kinds: ClassVar[dict[str, type["Recipe"]]] = {}
+    #: Systems of an archive unless a person asks for another number.
+    systems: ClassVar[int] = 100
+    #: How many hidden fields there are to choose from; None where each is a new one.
+    catalogue: ClassVar[int | None] = None
+    #: Whom to name, and under which licence, where a recipe uses the work of others.
+    attribution: ClassVar[str] = ""
 
     nodes: int = option(21, "nodes per axis", flag="grid")
     pairs: int = option(100, "loads and responses per system")
@@ -83,6 +89,11 @@ class Recipe(ABC):
         """The loads of a seed, rounded before solving: the stored load is exactly the one that was solved for."""
         _, load_stream = streams(seed)
         return self.draw_loads(load_stream).astype(self.precision)
+
+    def draw_entry(self, rng: np.random.Generator) -> int:
+        """Number of the hidden field in the catalogue; the first thing its stream is asked for."""
+        assert self.catalogue is not None
+        return int(rng.integers(self.catalogue))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""

@@ -13,6 +13,7 @@ from nipde.context.pairs import Pairs
 from nipde.discovery.discovery import Material
 from nipde.errors import KernelError
 from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.conditioning.material_posterior import MaterialPosterior
 from nipde.kernels.conditioned import ConditionedKernel
 
 #: c of a normal distribution, for weights without a calibration, by level.
@@ -20,13 +21,10 @@ NORMAL = {0.5: 0.674, 0.8: 1.282, 0.9: 1.645, 0.95: 1.960}
 
 
 def material_of(
-    model: ConditionedNIPS, pairs: Pairs, kernel: ConditionedKernel, *, level: float = 0.9, unit: str = ""
+    kernel: ConditionedKernel, posterior: MaterialPosterior, *, level: float = 0.9, unit: str = ""
 ) -> tuple[Material, Float[ndarray, "*space"]]:
-    """What the model's `kernel` of one system's pairs says of b; and the deviation of log b behind its band."""
-    if kernel.coefficient is None:
-        raise KernelError(expected="weights that infer a material", got="gated ones", remedy="use readouts.nearest_law")
+    """What `model.with_posterior(pairs)` says of b; and the deviation of log b behind its band."""
     check_level(level)
-    posterior = model.posterior(pairs)
     trust = kernel.trust
     calibrated = trust is not None and trust.material is not None
     factor = NORMAL[level]
@@ -34,7 +32,7 @@ def material_of(
         factor = float(trust.material[trust.levels.index(level)])
     values, deviation, identifiable = (
         field.detach().double().cpu().numpy()
-        for field in (kernel.coefficient, posterior.deviation(), posterior.identifiable())
+        for field in (posterior.coefficient, posterior.deviation(), posterior.identifiable())
     )
     wide = np.exp(factor * deviation)
     material = Material(values, values / wide, values * wide, level, calibrated, unit, identifiable)

@@ -54,9 +54,10 @@ def discover(
     parts = split(pairs)
     model, held_out = chosen(model, parts, sharp=sharp)
     progress("kernel")
-    kernel = _in_own_units(model(pairs))
+    estimated, posterior = model.with_posterior(pairs)
+    kernel = _in_own_units(estimated)
     progress("material")
-    material, deviation = material_of(model, pairs, kernel, level=level, unit=measurement.units.coefficient)
+    material, deviation = material_of(kernel, posterior, level=level, unit=measurement.units.coefficient)
     seen = (material.identifiable >= UNSEEN) & pairs.grid.unknown
     among = seen if seen.any() else np.asarray(pairs.grid.unknown)
     found = phases_of(material.values, deviation=deviation, among=among, count=phases)

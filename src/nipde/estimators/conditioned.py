@@ -25,7 +25,7 @@ from nipde.estimators.conditioning.noise_level import noise_level
 from nipde.estimators.conditioning.wavenumber import WaveFunction, inverse_square
 from nipde.estimators.conditioning.whitening import Whitened, whiten
 from nipde.grid import Grid
-from nipde.kernels.conditioned import ConditionedKernel, Seen
+from nipde.kernels.conditioned import ConditionedKernel, Prior, Seen
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.spectral.transform import transform
 
@@ -75,23 +75,34 @@ class ConditionedNIPS(nn.Module):
         kernel = self._of(flat) if flat.mask is None else self._with_gaps(flat, flat.mask)
         return kernel.with_batch(pairs.batch).stretched(pairs.grid)
 
-    @torch.no_grad()
     def posterior(self, pairs: Pairs) -> MaterialPosterior:
         """How sure the inferred coefficients of one system are; where a law was assumed."""
+        return self.with_posterior(pairs)[1]
+
+    @torch.no_grad()
+    def with_posterior(self, pairs: Pairs) -> tuple[ConditionedKernel, MaterialPosterior]:
+        """The kernel of one system, and how sure the coefficients that it has inferred are."""
         self._check(pairs)
         if not isinstance(self.prior, EllipticPrior) or pairs.batch:
             raise PairsError(
-                expected="one system, and weights that infer a material", got=f"batch {pairs.batch}",
+                expected="one system, and weights that infer a material",
+                got=f"a batch {pairs.batch}" if pairs.batch else "gated weights",
                 remedy="take one system, and an elliptic prior",
-            )  # fmt: skip
-        flat = _on_unit_box(_one_axis(pairs.to(dtype=self.balance.dtype, device=self.balance.device)))
+            )
+        pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
+        flat = _on_unit_box(_one_axis(pairs))
+        whole = flat if flat.mask is None else completed(flat, self._of)
+        noise = self._noise(whole)
+        whitened = self._whitened(whole, noise)
+        prior, posterior = self.prior.with_posterior(whitened)
+        kernel = self._conditioned(whole, noise, whitened, prior)
         if flat.mask is not None:
             measured = float(flat.mask.double().mean())
-            flat = completed(flat, self._of)
             # What was filled in tells nothing: the same values, each a little less certain.
-            flat = replace(flat, noise=self._noise(flat) / measured**0.5)
-        found = self.prior.posterior(self._whitened(flat, self._noise(flat)))
-        return replace(found, coefficient=found.coefficient * flat.grid.ratio(pairs.grid) ** 2)
+            posterior = self.prior.with_posterior(self._whitened(whole, noise / measured**0.5))[1]
+            kernel = self._distrusted(kernel, whole, noise, flat.mask)
+        posterior = replace(posterior, coefficient=posterior.coefficient * flat.grid.ratio(pairs.grid) ** 2)
+        return kernel.with_batch(()).stretched(pairs.grid), posterior
 
     @property
     def sharp(self) -> bool:
@@ -113,14 +124,18 @@ class ConditionedNIPS(nn.Module):
         return self._kernel(flat, self._noise(flat))
 
     def _with_gaps(self, flat: Pairs, mask: Tensor) -> ConditionedKernel:
-        """The same of pairs with gaps; calibration has seen none, but fewer and noisier pairs."""
+        """The same of pairs with gaps."""
         whole = completed(flat, self._of)
-        noise, measured = self._noise(whole), mask.flatten(1).to(self.balance).mean(1)
-        kernel = self._kernel(whole, noise)
+        noise = self._noise(whole)
+        return self._distrusted(self._kernel(whole, noise), whole, noise, mask)
+
+    def _distrusted(self, kernel: ConditionedKernel, whole: Pairs, noise: Tensor, mask: Tensor) -> ConditionedKernel:
+        """With what calibration says of pairs with gaps: it has seen none, but fewer and noisier pairs."""
+        measured = mask.flatten(1).to(self.balance).mean(1)
         if kernel.trust is None or self.calibration is None or float(measured.min()) < 1 - MOST_GAPS:
             return replace(kernel, trust=None)
         share = noise_share(noise, whole.responses).clamp(min=FILLED) / measured**0.5
-        trust = self.calibration.trust(kernel, pairs=max(1, int(float(measured.min()) * flat.count)), share=share)
+        trust = self.calibration.trust(kernel, pairs=max(1, int(float(measured.min()) * whole.count)), share=share)
         return replace(kernel, trust=trust)
 
     def _noise(self, flat: Pairs) -> Float[Tensor, " system"]:
@@ -135,9 +150,15 @@ class ConditionedNIPS(nn.Module):
 
     def _kernel(self, flat: Pairs, noise: Float[Tensor, " system"]) -> ConditionedKernel:
         """The same, their noise known, too."""
-        metric, smoothness = self._functions(flat.grid)
         whitened = self._whitened(flat, noise)
-        prior = self.prior(whitened) * (1 / whitened.level).to(flat.loads)
+        return self._conditioned(flat, noise, whitened, self.prior(whitened))
+
+    def _conditioned(
+        self, flat: Pairs, noise: Float[Tensor, " system"], whitened: Whitened, prior: Prior
+    ) -> ConditionedKernel:
+        """The prior of whitened pairs, conditioned on the pairs."""
+        metric, smoothness = self._functions(flat.grid)
+        prior = prior * (1 / whitened.level).to(flat.loads)
         rest = flat.responses - prior.predict(flat.loads)
         residual = whitened.turned(rest)
         left = self._shared_out(residual, whitened, smoothness)

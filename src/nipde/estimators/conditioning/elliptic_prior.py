@@ -49,13 +49,14 @@ class EllipticPrior(nn.Module):
         """Coefficients by balance, belief, balance."""
         return self._kernel_of(pairs, self._fitted(pairs)[1])
 
-    def posterior(self, pairs: Whitened) -> MaterialPosterior:
-        """The same coefficients, and how sure they are."""
+    def with_posterior(self, pairs: Whitened) -> tuple[EllipticKernel, MaterialPosterior]:
+        """The same, and how sure the coefficients are."""
         fit, found, belief = self._fitted(pairs)
         view = Linearised(fit, found, self._solved(pairs, found))
         before = Belief(torch.zeros_like(found), *self._constants(found))
-        kernel = self._kernel_of(pairs, found) * (1 / pairs.level).to(found)
-        return MaterialPosterior(view, belief, before, kernel.coefficient[0])
+        kernel = self._kernel_of(pairs, found)
+        coefficient = (kernel * (1 / pairs.level).to(found)).coefficient[0]
+        return kernel, MaterialPosterior(view, belief, before, coefficient)
 
     def _fitted(self, pairs: Whitened) -> tuple[BalanceFit, Tensor, Belief]:
         """Coefficients with their checkerboard, and what was believed of them."""
