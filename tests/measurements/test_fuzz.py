@@ -6,10 +6,10 @@ from nipde.measurements.parse import FORMATS, parse
 
 
 def test_every_damaged_file_ends_in_an_ordinary_error_or_in_arrays():
-    found = fuzz(360, seed=1)
+    found = fuzz(2_000, seed=1)
     assert found["untyped"] == found["slow_calls"] == 0
     assert set(found["outcomes"]) == {"read", "MeasurementError"}
-    assert sum(row["inputs"] for row in found["rows"]) == 360
+    assert sum(row["inputs"] for row in found["rows"]) == 2_000
     assert {row["format"] for row in found["rows"]} == set(FORMATS)
     assert "| netcdf |" in table(found)
 

@@ -108,6 +108,8 @@ def verdict_of(
         )
     else:
         said.append(kernel.alarm.reasons())
+    if not all(axis.boundary.clamped for axis in pairs.grid.axes):
+        said.append("Not all sides are held at 0; weights that come with nipde were trained with sides held only.")
     unknown = np.asarray(pairs.grid.unknown)
     share = float(np.mean(material.identifiable[unknown] >= UNSEEN))
     said.append(f"The pairs fix b at {100 * share:.0f} % of the free nodes; in clamped corners they cannot.")
