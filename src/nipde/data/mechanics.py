@@ -1,0 +1,173 @@
+"""Solids under body forces, held on all sides: printed digits (Mechanical MNIST) and tissue of two segments.
+
+b = A φ,   φ = (φ_x, φ_y) independent Gaussian fields of unit variance and spectrum |w|^-exponent,   u = 0 on all sides
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from nipde.data.bitmaps import ATTRIBUTION, COUNT, SIDE, mnist
+from nipde.data.cells import node_means
+from nipde.data.recipe import Recipe, option
+from nipde.data.system import Quantities, Quantity, System
+from nipde.errors import ArchiveError, SolverError
+from nipde.grid import Grid
+from nipde.physics.elastic import ElasticBody
+from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
+from nipde.physics.materials import Fibres
+from nipde.physics.newton import diagnostics_of
+from nipde.physics.periodic_fields import PowerLawField
+from nipde.physics.tissue import TwoSegmentTissue
+
+PLANE = ("x", "y")
+
+
+@dataclass(frozen=True)
+class SolidRecipe(Recipe):
+    """A plane solid under body forces, held on all sides."""
+
+    systems: ClassVar[int] = 500
+
+    nodes: int = option(29, "nodes per axis", flag="grid")
+    shared_loads: bool = option(True, "give every system the same loads, as the paper does; false: each its own")
+    load_exponent: float = option(2.5, "how fast the waves of the loads decay: amplitude |w|^-exponent")
+
+    @property
+    @abstractmethod
+    def load_size(self) -> float:
+        """Standard deviation A of each component of the loads."""
+
+    @property
+    def diagnostic_names(self) -> tuple[str, ...]:
+        """Of every solve: relative residual, Newton steps, least ratio of deformed to undeformed area."""
+        return ("residual", "iterations", "smallest_jacobian")
+
+    def draw_loads(self, rng: np.random.Generator) -> Float[np.ndarray, "pair component *space"]:
+        """Two fields per pair; more pairs leave the first ones as they are."""
+        fields = PowerLawField(self.load_exponent).sample(self.grid, rng=rng, count=2 * self.pairs)
+        return self.load_size * fields.reshape(self.pairs, 2, *self.grid.shape)
+
+    def specimen(
+        self,
+        body: ElasticBody,
+        hidden: Float[np.ndarray, "component *space"],
+        *,
+        loads: Float[np.ndarray, "pair component *space"],
+        seed: np.uint64,
+        parameters: tuple[float, ...],
+    ) -> System:
+        """Solve for all loads; one that is not solved is an error, and no archive comes of it."""
+        try:
+            displacements, records = body.checked_solve(loads)
+        except SolverError as error:
+            named = dict(zip(self.parameter_names, parameters, strict=True))
+            raise SolverError(f"{self.problem}, seed {seed}, {named}: {error}") from error
+        return System(
+            grid=self.grid,
+            loads=loads,
+            responses=displacements,
+            hidden=hidden.astype(self.precision),
+            seed=np.asarray(seed),
+            parameters=dict(zip(self.parameter_names, map(np.asarray, parameters), strict=True)),
+            diagnostics=diagnostics_of(records),
+        )
+
+
+@dataclass(frozen=True)
+class MechanicalMnistRecipe(SolidRecipe):
+    """Neo-Hookean square of 28 × 28 pixels, held on its sides, stiff where a handwritten digit is inked."""
+
+    problem: ClassVar[str] = "mmnist"
+    catalogue: ClassVar[int | None] = COUNT
+    attribution: ClassVar[str] = f"{ATTRIBUTION}, turned into moduli after Mechanical MNIST, E. Lejeune 2020"
+
+    pairs: int = option(200, "loads and responses per system")
+    load_size: float = option(0.01, "standard deviation of the body force, E0 per pixel")
+    moduli: tuple[float, float] = option((1.0, 100.0), "modulus of an empty and of a fully inked pixel, E0")
+    poisson: float = option(0.3, "Poisson ratio")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nodes <= SIDE or (self.nodes - 1) % SIDE:
+            raise ArchiveError(
+                expected=f"whole cells in each of {SIDE} pixels: {SIDE + 1}, {2 * SIDE + 1}, … nodes per axis",
+                got=self.nodes, remedy=f"use {SIDE + 1}",
+            )  # fmt: skip
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Lengths are in pixels."""
+        return Grid.uniform(self.nodes, length=float(SIDE))
+
+    @property
+    def quantities(self) -> Quantities:
+        """Stresses are in units of E0, the modulus that Mechanical MNIST gives an empty pixel."""
+        return Quantities(
+            load=Quantity("body force", "E0/pixel", PLANE),
+            response=Quantity("displacement", "pixel", PLANE),
+            hidden=Quantity("modulus", "E0"),
+        )
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The digit, and the number of its image among those of `nipde.data.bitmaps`."""
+        return ("digit", "image")
+
+    def solve(
+        self, rng: np.random.Generator, loads: Float[np.ndarray, "pair component *space"], seed: np.uint64
+    ) -> System:
+        """One digit, all loads."""
+        bitmaps, number, (soft, stiff) = mnist(), self.draw_entry(rng), self.moduli
+        pixels = modulus_of_bitmap(bitmaps.images[number], soft=soft, stiff=stiff)
+        cells = np.kron(pixels, np.ones(((self.nodes - 1) // SIDE,) * 2))
+        body = NeoHookean(self.grid, cells, self.poisson)
+        parameters = (float(bitmaps.digits[number]), float(number))
+        return self.specimen(body, node_means(cells)[None], loads=loads, seed=seed, parameters=parameters)
+
+
+@dataclass(frozen=True)
+class TissueRecipe(SolidRecipe):
+    """Tissue of two segments on the unit square, held on its sides, fibres along one angle on each side of a line."""
+
+    problem: ClassVar[str] = "tissue"
+
+    load_size: float = option(0.1, "standard deviation of the body force")
+    modulus: float = option(0.4123, "Young's modulus of the matrix")
+    poisson: float = option(0.3, "Poisson ratio of the matrix")
+    fibre_stiffness: float = option(0.1, "k₁ of the fibres, a stress")
+    fibre_exponent: float = option(1.5, "k₂ of the fibres: how fast they stiffen")
+    both_signs: bool = option(False, "let fibres bear compression as they bear tension")
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The unit square."""
+        return Grid.uniform(self.nodes)
+
+    @property
+    def quantities(self) -> Quantities:
+        """Dimensionless. Fibres along α and α + π are the same fibres: the hidden field is that of 2α."""
+        return Quantities(
+            load=Quantity("body force", components=PLANE),
+            response=Quantity("displacement", components=PLANE),
+            hidden=Quantity("doubled fibre angle", components=("cos 2α", "sin 2α")),
+        )
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """α₁ and α₂ of the fibres and θ of the line through the centre, in radians from the x axis."""
+        return ("angle_1", "angle_2", "line_angle")
+
+    def solve(
+        self, rng: np.random.Generator, loads: Float[np.ndarray, "pair component *space"], seed: np.uint64
+    ) -> System:
+        """One specimen, all loads."""
+        first, second, line = (float(angle) for angle in rng.uniform(0.0, (2 * np.pi, 2 * np.pi, np.pi)))
+        fibres = Fibres(self.fibre_stiffness, self.fibre_exponent, self.both_signs)
+        body = TwoSegmentTissue(self.grid, (first, second), line, self.modulus, self.poisson, fibres)
+        hidden = np.stack([np.cos(2 * body.angle), np.sin(2 * body.angle)])
+        return self.specimen(body, hidden, loads=loads, seed=seed, parameters=(first, second, line))
