@@ -157,7 +157,7 @@ def _notes(found: dict[str, Any]) -> str:
     text += "{} training systems under 100 shared loads (300 at 11²), {} for validation, {} test systems.".format(
         *found["systems"]
     )
-    shorter = {row["recipe"]["minutes"] for row in found["rows"] if row["table"] != "classical" and not row["paper"]}
+    shorter = {row["recipe"]["minutes"] for row in found["rows"] if "recipe" in row and not row["paper"]}
     if shorter:
         text += f" Conditioned NIPS took {min(shorter):g} to {max(shorter):g} min; beside it stands the paper's NIPS."
     if found["pending"]:
