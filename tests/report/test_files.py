@@ -31,15 +31,9 @@ NAMES = {
 PLATE = Grid((Axis(9, 30.0), Axis(11, 90.0)))
 WITHOUT_NIPDE = """
 import sys, torch
+sys.modules["nipde"] = None  # whoever imports it from here on fails
 program = torch.export.load(sys.argv[1]).module()
 torch.save(program(torch.load(sys.argv[2])), sys.argv[3])
-assert "nipde" not in sys.modules
-try:
-    import nipde
-except ImportError:
-    pass
-else:
-    raise SystemExit("nipde can be imported: this shows nothing")
 """
 
 
