@@ -55,6 +55,40 @@ def test_scattered_points_are_no_lattice():
         choose_grid(np.random.default_rng(1).uniform(0, 1, (400, 2)), nodes=None, box=(), boundaries=CLAMPED)
 
 
+LINE = np.stack([np.arange(9.0), np.full(9, 2.0)], axis=1)
+
+
+@pytest.mark.parametrize("nodes", [None, (5, 5)])
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (LINE, r"one line.*expected positions that differ.*got y = 2 at all 9 points.*columns"),
+        (LINE[:, ::-1], r"one line.*got x = 2 at all 9 points"),
+        (0 * LINE + 3, r"all alike.*got x = 3, y = 3 at all 9 points"),
+        (LINE[:1], r"all alike.*got x = 0, y = 2 at all 1 points"),
+        (LINE[:0], r"expected a finite number along each axis, got none.*columns"),
+        (np.where(LINE == 4, np.nan, LINE), r"expected a finite number.*got 1 of 9 without"),
+        (np.where(LINE == 4, -np.inf, LINE), r"expected a finite number.*got 1 of 9 without"),
+        (np.array([[-1e308, 0], [1e308, 1], [0, 2]]), r"too far apart.*got from x = -1e\+308, y = 0 to x = 1e\+308"),
+    ],
+)
+def test_points_without_an_extent_along_every_axis_are_refused(where, said, nodes):
+    with pytest.raises(MeasurementError, match=said):
+        choose_grid(where, nodes=nodes, box=(), boundaries=CLAMPED)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_very_small_and_large_clouds_are_told_how_many_nodes_suit_them(size):
+    where = size * np.random.default_rng(1).uniform(0, 1, (400, 2))
+    with pytest.raises(MeasurementError, match=r"give nodes=\[2\d, 2\d\]"):
+        choose_grid(where, nodes=None, box=(), boundaries=CLAMPED)
+
+
+def test_a_box_in_another_unit_than_the_points_asks_for_no_memory():
+    with pytest.raises(MeasurementError, match=r"at most 20,000,000 nodes, got 1.2\d?e\+11 for 35 points.*box"):
+        choose_grid(1e-6 * lattice_points(first=(0, 0)), nodes=None, box=((0, 0.3), (0, 0.084)), boundaries=CLAMPED)
+
+
 def test_a_box_may_reach_beyond_the_points():
     where = lattice_points()
     grid, origin = choose_grid(where, nodes=None, box=((0.7, 3.1), (-2.0, 0.8)), boundaries=CLAMPED)

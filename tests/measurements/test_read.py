@@ -289,3 +289,27 @@ def test_a_vector_is_not_taken_for_pairs(tmp_path):
     np.savez(tmp_path / "vector.npz", x=x, y=x, **fields)
     with pytest.raises(MeasurementError, match="'disp' is a vector"):
         read(tmp_path / "vector.npz", response="disp", units={"x": "mm", "load": "N/mm^2", "response": "mm"})
+
+
+@pytest.mark.parametrize("spoilt", ["x", "y", "both"])
+def test_a_table_of_points_on_a_line_is_refused_by_name(tmp_path, spoilt):
+    columns = {name: np.arange(6.0) for name in "xyfu"}
+    for name in "xy" if spoilt == "both" else spoilt:
+        columns[name] = np.full(6, 2.0)
+    path = tmp_path / "line.csv"
+    path.write_text("\n".join(["x,y,f,u", *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]))
+    with pytest.raises(MeasurementError, match=r"line\.csv: points .*expected .*got .*= 2 at all 6 points.*columns"):
+        read(path, units=UNITS, response="u", load="f")
+
+
+def test_rows_without_positions_are_refused_where_a_pair_has_no_others():
+    columns = {"x": np.array([0.0, 1, 2] * 3), "y": np.repeat([0.0, 1, 2], 3), "f": np.ones(9), "u": np.arange(9.0)}
+    twice = {name: np.tile(column, 2) for name, column in columns.items()}
+    twice["pair"] = np.repeat([4, 7], 9)
+    keys = {"response": ("u",), "load": ("f",)}
+    assert interpreted(twice, **keys).pairs.count == 2
+    twice["x"][9:] = np.nan
+    with pytest.raises(MeasurementError, match=r"a\.npz: positions.*in a row of pair 2, got none in 9 rows"):
+        interpreted(twice, **keys)
+    with pytest.raises(MeasurementError, match=r"a\.npz: positions.*in any row, got none in 9 rows"):
+        interpreted({**columns, "x": np.full(9, np.nan)}, **keys)

@@ -49,12 +49,17 @@ def read_pairs(raw: Raw, description: Description) -> Reading:
                 remedy="give one response for each load, in the same order",
             )  # fmt: skip
     placed = np.isfinite(where).all(axis=1)
+    if not placed.any():
+        raise _without_position(raw, "any row", len(where))
     if not placed.all():
         notes.append(Note("warning", f"{raw.path.name}: {int((~placed).sum())} rows without a position were left out."))
     notes += _gap_notes(raw, response, values, there, where)
     cloud = Cloud(where, values, there, loads)
     clouds = [cloud] if numbers is None else _by_number(cloud, numbers)
     kept = tuple(_at(one, np.isfinite(one.where).all(axis=1)) for one in clouds)
+    for pair, one in enumerate(kept, start=1):
+        if not len(one.where):
+            raise _without_position(raw, f"a row of pair {pair}", len(clouds[pair - 1].where))
     if load is not None:
         _check_loads(raw, load[0].name, kept, description.missing)
     return Reading(kept, positions or (), load or (), response, tuple(notes))
@@ -271,6 +276,13 @@ def _precision_notes(raw: Raw, values: tuple[Values, ...]) -> list[Note]:
 def _monotone(vector: np.ndarray) -> bool:
     steps = np.diff(vector)
     return len(vector) > 1 and bool((steps > 0).all() or (steps < 0).all())
+
+
+def _without_position(raw: Raw, which: str, rows: int) -> MeasurementError:
+    return MeasurementError(
+        f"{raw.path}: positions", expected=f"finite coordinates in {which}", got=f"none in {rows} rows",
+        remedy="check which columns hold the coordinates",
+    )  # fmt: skip
 
 
 def _unplaced(raw: Raw, response: Values, positions: tuple[Values, ...] | None, stated: str | None) -> MeasurementError:

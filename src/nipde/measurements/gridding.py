@@ -1,5 +1,6 @@
 """Values at points to values at the nodes of a grid: reordered if the points are nodes, else linear between them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ OFF_NODE = 1e-3
 FILLED = 0.4
 #: A node is measured if a measured point is closer than so many mean distances of points.
 REACH = 1.5
+#: A grid of more nodes is a slip of the box or of a unit: one field alone would take 160 MB.
+MOST_NODES = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,7 @@ def choose_grid(
     boundaries: tuple[Boundary, ...],
 ) -> tuple[Grid, tuple[float, ...]]:
     """The grid that was asked for, or that of the lattice of the points; and the position of its first node."""
+    _check_spread(where)
     lattice = find_lattice(where)
     axes, origin = [], []
     for place, boundary in enumerate(boundaries):
@@ -103,6 +107,11 @@ def choose_grid(
             )
         axes.append(Axis(count, length, boundary))
         origin.append(first)
+    if (size := math.prod(axis.nodes for axis in axes)) > MOST_NODES:
+        raise MeasurementError(
+            "grid is too large", expected=f"at most {MOST_NODES:,} nodes", got=f"{size:.3g} for {len(where)} points",
+            remedy="give fewer nodes, or a box that fits the points",
+        )  # fmt: skip
     return Grid(tuple(axes)), tuple(origin)
 
 
@@ -195,6 +204,31 @@ def _interpolated(cloud: Cloud, grid: Grid, origin: tuple[float, ...]) -> Gridde
     return Gridded(response.reshape(shape), mask.reshape(shape), load, interpolated=True, load_extended=extended)
 
 
+def _check_spread(where: Float[np.ndarray, "point axis"]) -> None:
+    """Raise unless the points span a box: some extent along every axis, and one that is a number."""
+    if not len(where) or not np.isfinite(where).all():
+        got = "none" if not len(where) else f"{int(np.sum(~np.isfinite(where).all(axis=1)))} of {len(where)} without"
+        raise MeasurementError(
+            "positions of the points", expected="a finite number along each axis", got=got,
+            remedy="check which columns hold the coordinates, and their unit",
+        )  # fmt: skip
+    low, high = where.min(axis=0), where.max(axis=0)
+    with np.errstate(over="ignore"):
+        extent = high - low
+    if not np.isfinite(extent).all():
+        raise MeasurementError(
+            "points are too far apart", expected="extents that are finite numbers",
+            got=f"from {place_words(low)} to {place_words(high)}", remedy="look for a wrong position among them",
+        )  # fmt: skip
+    if not (extent > 0).all():
+        alike = ", ".join(f"{name} = {at:g}" for name, at, size in zip("xyz", low, extent, strict=False) if not size)
+        raise MeasurementError(
+            "points are all alike" if not extent.any() else "points lie on one line or plane",
+            expected="positions that differ along every axis", got=f"{alike} at all {len(where)} points",
+            remedy="check which columns hold the coordinates",
+        )  # fmt: skip
+
+
 def _levels(values: Float[np.ndarray, " point"]) -> tuple[float, float, int] | None:
     """First, spacing and number of equally spaced levels, if the values lie on such."""
     ordered = np.sort(values)
@@ -244,8 +278,9 @@ def _by_pattern(valid: Bool[np.ndarray, "row point"]) -> list[tuple[np.ndarray, 
 
 def _mean_distance(where: np.ndarray) -> float:
     """Of neighbours, were the points spread evenly over their box."""
-    extent = np.ptp(where, axis=0)
-    return float((np.prod(extent) / len(where)) ** (1 / where.shape[1]))
+    # Roots first: products of very small or large extents are no numbers.
+    root = 1 / where.shape[1]
+    return float(np.prod(np.ptp(where, axis=0) ** root) / len(where) ** root)
 
 
 def _distances(places: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -262,7 +297,7 @@ def _nearest(places: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 def _scattered(where: np.ndarray, place: int) -> MeasurementError:
     extent = np.ptp(where, axis=0)
-    suited = [max(3, round(float(side / _mean_distance(where))) + 1) if side > 0 else 3 for side in extent]
+    suited = [max(3, round(float(side / _mean_distance(where))) + 1) for side in extent]
     return MeasurementError(
         "points are not the nodes of a lattice", expected="the number of nodes to interpolate to", got="none",
         remedy=f"give nodes={suited}, which suits {len(where)} points",
