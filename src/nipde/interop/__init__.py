@@ -1,0 +1,1 @@
+"""Doors to other libraries: the hub, scikit-learn, xarray, SciPy, ONNX, The Well."""

@@ -1,0 +1,186 @@
+"""A model as one file and back: the file of `nipde train` (safetensors with a JSON record), nothing unpickled.
+
+The record holds what rebuilds the network and what its answers depend on beyond weights: calibration, name, sharpness.
+`nipde.load_model` reads the same file, without the calibration.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+import nipde
+from nipde.errors import CheckpointError
+from nipde.estimators.afno import AFNO
+from nipde.estimators.attention import gram_attention
+from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.conditioning.calibration import Calibration
+from nipde.estimators.conditioning.elliptic_prior import EllipticPrior
+from nipde.estimators.conditioning.gated_prior import GatedPrior
+from nipde.estimators.kernel_network import KernelNetwork
+from nipde.estimators.nao import NAO
+from nipde.estimators.nips import NIPS, NIPSMLP, NIPSLayer
+from nipde.estimators.token_model import TokenModel
+from nipde.grid import Grid
+from nipde.training import checkpoint
+from nipde.training.models import build
+from nipde.training.recipe import Kind, ModelRecipe, TrainingRecipe
+from nipde.training.weights import load_model
+
+#: Version of the record; files that name none are of the first.
+VERSION = 1
+PRECISIONS: dict[torch.dtype, Literal["float32", "float64"]] = {torch.float32: "float32", torch.float64: "float64"}
+
+
+def save_checkpoint(
+    model: nn.Module, path: str | os.PathLike[str], *, about: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Write NIPS, NIPS-mlp, NAO, AFNO or ConditionedNIPS; `about` is kept in the record. Returns the record."""
+    record = record_of(model) | ({} if about is None else {"about": about})
+    checkpoint.save(Path(path), {f"model.{name}": value for name, value in model.state_dict().items()}, record)
+    return record
+
+
+def from_checkpoint(path: str | os.PathLike[str]) -> nn.Module:
+    """The model of a file, ready to estimate: the same kernels, bit by bit, and the same bands."""
+    place = Path(path)
+    record = checked(checkpoint.load(place)[1], place)
+    try:
+        model = load_model(place)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(
+            f"{place} does not hold the network that its record names",
+            expected=f"all weights of {record['recipe']['model'].get('kind')}",
+            got=str(error).replace("\n\t", " ").replace("\n", " "),
+            remedy="use the nipde that wrote it",
+        ) from error
+    if isinstance(model, ConditionedNIPS):
+        model.name = record.get("name", "")
+        model.calibration = _calibration(record, place)
+        if isinstance(model.prior, EllipticPrior):
+            model.prior.sharp = bool(record.get("sharp", False))
+    return model
+
+
+def record_of(model: nn.Module) -> dict[str, Any]:
+    """All that rebuilds the model around its weights; raises where no recipe can say it."""
+    recipe, grid, components = _recipe(model)
+    record = {
+        "checkpoint_version": VERSION,
+        "nipde": nipde.__version__,
+        "recipe": recipe.to_dict(),
+        "grid": grid.to_dict(),
+        "components": components[1],
+        "response_components": components[0],
+        # A recipe must state a length.
+        "note": "written from a model in memory: of the recipe, model, context and precision count",
+    }
+    if isinstance(model, ConditionedNIPS):
+        calibration = None if model.calibration is None else model.calibration.to_dict()
+        record |= {"name": model.name, "sharp": model.sharp, "calibration": calibration}
+    _check_rebuilds(model, recipe, grid, components)
+    return record
+
+
+def checked(record: dict[str, Any], place: Path) -> dict[str, Any]:
+    """The record, if it is one that this version can read."""
+    version = record.get("checkpoint_version", VERSION)
+    if version != VERSION:
+        raise CheckpointError(
+            f"{place} has another version", expected=f"checkpoint_version {VERSION}", got=version,
+            remedy="use the nipde that wrote it",
+        )  # fmt: skip
+    missing = [name for name in ("recipe", "grid", "components") if name not in record]
+    if missing or "model" not in record["recipe"]:
+        raise CheckpointError(
+            f"the record of {place} is incomplete", expected="recipe with its model, grid and components",
+            got=f"no {', '.join(missing or ['model'])}", remedy="write it with save_checkpoint",
+        )  # fmt: skip
+    return record
+
+
+def _recipe(model: nn.Module) -> tuple[TrainingRecipe, Grid, tuple[int, int]]:
+    if isinstance(model, ConditionedNIPS):
+        recipe, context = _conditioned(model), 1
+        grid, components = Grid.uniform(3, dimension=model.dimension), model.components  # any grid of its dimension
+    else:
+        tokens = model.nips if isinstance(model, NIPSMLP) else model
+        if not isinstance(tokens, TokenModel):
+            raise CheckpointError(
+                expected="NIPS, NIPS-mlp, NAO, AFNO or ConditionedNIPS", got=type(model).__name__,
+                remedy="save its state_dict with safetensors",
+            )  # fmt: skip
+        recipe, context = _of_tokens(tokens, mixed=isinstance(model, NIPSMLP)), tokens.pairs
+        grid, components = tokens.grid, (tokens.components,) * 2
+    precisions = {parameter.dtype for parameter in model.parameters()}
+    if len(precisions) != 1 or not precisions <= set(PRECISIONS):
+        raise CheckpointError(
+            expected="all weights in float32, or all in float64", got=sorted(map(str, precisions)),
+            remedy="model.float()",
+        )  # fmt: skip
+    return TrainingRecipe(recipe, context=context, steps=1, precision=PRECISIONS[precisions.pop()]), grid, components
+
+
+def _conditioned(model: ConditionedNIPS) -> ModelRecipe:
+    prior = model.prior
+    assert isinstance(prior, EllipticPrior | GatedPrior)
+    channels = len(prior.net.into[0].get_parameter("bias"))
+    if isinstance(prior, GatedPrior):
+        return ModelRecipe("conditioned", prior="gated", channels=channels, terms=prior.terms)
+    return ModelRecipe("conditioned", prior="elliptic", drift=prior.coefficients > 1, channels=channels)
+
+
+def _of_tokens(model: TokenModel, *, mixed: bool) -> ModelRecipe:
+    if isinstance(model, NIPS):
+        last = model.layers[-1]
+        assert isinstance(last, NIPSLayer)
+        recipe = ModelRecipe("nips-mlp" if mixed else "nips", len(model.layers), model.channels)
+        every = {nodes // 2 + 1 == kept for nodes, kept in zip(model.grid.shape, last.filter.modes, strict=True)}
+        return recipe if every == {True} else replace(recipe, modes=last.filter.modes[0])
+    if isinstance(model, NAO):
+        normed = [norm.get_parameter("weight").ndim > 1 for norm in model.norms]
+        kind: Kind = "nao-wp" if model.token_projections else "nao-f" if any(normed) else "nao"
+        return ModelRecipe(kind, len(model.maps), model.channels)
+    assert isinstance(model, AFNO)
+    return ModelRecipe("afno", len(model.layers))
+
+
+def _check_rebuilds(model: nn.Module, recipe: TrainingRecipe, grid: Grid, components: tuple[int, int]) -> None:
+    """Options that a recipe does not know show as weights of another shape, or as another way of computing."""
+    with torch.random.fork_rng(devices=[]):
+        again = build(
+            recipe.model, grid, pairs=recipe.contexts[0], components=components[1], response_components=components[0]
+        )
+    mine, other = (
+        {name: tuple(value.shape) for name, value in one.state_dict().items()} | _ways(one) for one in (model, again)
+    )
+    if mine != other:
+        names = sorted(name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name))
+        raise CheckpointError(
+            f"no recipe makes this {type(model).__name__}",
+            expected=", ".join(f"{name} {other.get(name)}" for name in names[:3]),
+            got=", ".join(f"{name} {mine.get(name)}" for name in names[:3]),
+            remedy="build it with options that ModelRecipe has",
+        )
+
+
+def _ways(model: nn.Module) -> dict[str, Any]:
+    """How NAO computes; the ways agree up to rounding only."""
+    if not isinstance(model, NAO):
+        return {}
+    forms = {network.form for network in model.kernel_networks if isinstance(network, KernelNetwork)}
+    return {"attention": model.attention is gram_attention, "kernel_networks": sorted(forms)}
+
+
+def _calibration(record: dict[str, Any], place: Path) -> Calibration | None:
+    kept = record.get("calibration")
+    try:
+        return None if kept is None else Calibration.from_dict(kept)
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"the calibration of {place} cannot be read", expected="one of this version", got=str(error),
+            remedy="use the nipde that wrote it",
+        ) from error  # fmt: skip
