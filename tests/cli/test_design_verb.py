@@ -76,3 +76,8 @@ def test_candidates_on_another_grid_are_refused(measured, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "expected an array loads (candidate, " in said
     assert "(2, 5, 5)" in said
+
+
+def test_weights_that_infer_no_material_rank_loads_as_well(measured, capsys):
+    assert main(["design", str(measured[0]), "--weights", "darcy-two-phase-gated", "--count", "2"]) == 0
+    assert len(listed(capsys.readouterr().out)[0]) == 2

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 
 from nipde.cli import main
+from nipde.estimators.conditioning.elliptic_prior import EllipticPrior
 from nipde.grid import Grid
 from nipde.physics.darcy import Darcy
 from nipde.physics.random_fields import GaussianField, TwoPhase
 from nipde.report.files import schema
+from nipde.training.pretrained import load, names
 
 UNITS = {"x": "mm", "y": "mm", "loads": "N/mm^2", "responses": "mm"}
 
@@ -91,3 +93,14 @@ def test_what_cannot_be_done_is_one_sentence(measured, tmp_path, capsys, words, 
 def test_a_file_that_is_not_there_is_named(tmp_path, capsys):
     assert discover(tmp_path / "nothing.npz", "--out", tmp_path / "found") == 2
     assert "nothing.npz" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["discover", "report"])
+def test_help_lists_just_the_weights_that_are_not_refused(verb, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    printed = " ".join(capsys.readouterr().out.split()).partition(" --weights WEIGHTS ")[2]
+    listed = printed.rpartition("--weights WEIGHTS ")[2].partition(", or a published file")[0].split(", ")
+    assert "darcy" in listed
+    assert set(listed) == {name for name in names() if isinstance(load(name).prior, EllipticPrior)}

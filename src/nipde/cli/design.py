@@ -8,19 +8,20 @@ import torch
 
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import parser, progress, say
+from nipde.cli.weights import add_weights
 from nipde.discovery.candidates import wave_loads
 from nipde.discovery.design import next_load
 from nipde.discovery.next_loads import CANDIDATES, effort_of, next_loads
 from nipde.errors import MeasurementError
 from nipde.measurements.parse import parse
-from nipde.training.pretrained import load, names
+from nipde.training.pretrained import load
 
 
 def run(words: list[str]) -> int:
     """Entry of the verb."""
     options = parser("design", "Rank loads by how much of what is not yet known each would tell.")
     add_measurement(options)
-    options.add_argument("--weights", type=str, default="darcy", help=f"{', '.join(names())}, or a published file")
+    add_weights(options, material=False)
     options.add_argument("--candidates", type=str, default="", help="file with an array `loads` to rank; else waves")
     options.add_argument("--count", type=int, default=5, help="how many to list")
     options.add_argument("--out", type=Path | None, default=None, help="npz for the fields of the best")

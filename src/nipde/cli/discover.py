@@ -4,17 +4,18 @@ from pathlib import Path
 
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import parser, progress, say
+from nipde.cli.weights import add_weights
 from nipde.discovery.discover import discover
 from nipde.discovery.rivals import RIVALS
 from nipde.report.files import save
-from nipde.training.pretrained import load, names
+from nipde.training.pretrained import load
 
 
 def run(words: list[str]) -> int:
     """Entry of the verb."""
     options = parser("discover", "Find what is inside a specimen from measured loads and responses.")
     add_measurement(options)
-    options.add_argument("--weights", type=str, default="darcy", help=f"{', '.join(names())}, or a published file")
+    add_weights(options, material=True)
     options.add_argument("--out", type=Path, required=True, help="folder for fields, kernel, predictor, summary, page")
     options.add_argument("--phases", type=int, default=2, help="how many materials to tell apart")
     options.add_argument(
