@@ -1,8 +1,12 @@
-"""Can a damaged file harm the one who reads it? Valid files of every kind, mutated at random, all read."""
+"""Can a damaged file harm the one who reads it? Valid files of every kind, mutated at random, all read.
+
+Reading has two stages: a child parses the file to arrays, and these are then interpreted as pairs on a grid.
+"""
 
 import json
 import tempfile
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +19,18 @@ import scipy.io
 import xarray
 
 from nipde.errors import NipdeError
+from nipde.measurements.description import Description
 from nipde.measurements.parse import parse
+from nipde.measurements.raw import Raw
+from nipde.measurements.read import interpret
 from nipde.measurements.sandbox import Limits, sandbox
 
 SEED = 29
 #: A hang ends after this; with the start of a new child the call stays below SLOW.
 LIMITS = Limits(seconds=3.0)
 SLOW = 5.0
+#: Of every format.
+COUNTED = ("inputs", "parsed", "interpreted", "deaths", "hangs")
 
 Mutation = Callable[[bytes, np.random.Generator], bytes]
 
@@ -37,29 +46,34 @@ def fuzz(inputs: int, *, seed: int = SEED) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         files = valid_files(Path(folder))
         rows = {format: Counter[str]() for format, _ in files}
-        errors: Counter[str] = Counter()
+        outcomes = {"parse": Counter[str](), "interpret": Counter[str]()}
         times = []
         for trial in range(inputs):
             format, file = files[trial * len(files) // inputs]
             damaged = file.with_stem("damaged")
             damaged.write_bytes(mutated(file.read_bytes(), rng))
             deaths, hangs, start = sandbox().deaths, sandbox().hangs, time.perf_counter()
-            outcome = _outcome(damaged, format if trial % 2 else None)
+            raw, parsed = _parsed(damaged, format if trial % 2 else None)
+            outcomes["parse"][parsed] += 1
+            if raw is not None:
+                interpreted = _interpreted(raw, description(format, file.name, np.random.default_rng([seed, trial])))
+                outcomes["interpret"][interpreted] += 1
+                rows[format].update(parsed=1, interpreted=interpreted == "done")
             times.append(time.perf_counter() - start)
-            errors[outcome] += 1
-            rows[format].update(
-                inputs=1, read=outcome == "read", deaths=sandbox().deaths - deaths, hangs=sandbox().hangs - hangs
-            )
+            rows[format].update(inputs=1, deaths=sandbox().deaths - deaths, hangs=sandbox().hangs - hangs)
     return {
         "inputs": inputs,
         "files": len(files),
-        "outcomes": dict(errors),
-        "untyped": sum(count for kind, count in errors.items() if kind.startswith("untyped")),
+        "outcomes": {stage: dict(counts) for stage, counts in outcomes.items()},
+        "untyped": {
+            stage: sum(count for kind, count in counts.items() if kind.startswith("untyped"))
+            for stage, counts in outcomes.items()
+        },
         "slow_seconds": SLOW,
         "slow_calls": sum(seconds > SLOW for seconds in times),
         "slowest_seconds": max(times),
         "median_milliseconds": 1e3 * float(np.median(times)),
-        "rows": [{"format": format, **row} for format, row in rows.items()],
+        "rows": [{"format": format, **dict.fromkeys(COUNTED, 0), **row} for format, row in rows.items()],
     }
 
 
@@ -107,14 +121,47 @@ def _extreme_number(content: bytes, rng: np.random.Generator) -> bytes:
 MUTATIONS: tuple[Mutation, ...] = (_flip, _truncate, _insert, _copy_block, _edit_header, _extreme_number)
 
 
-def _outcome(path: Path, format: str | None) -> str:
+def _parsed(path: Path, format: str | None) -> tuple[Raw | None, str]:
     try:
-        parse(path, format=format, limits=LIMITS)
-    except NipdeError as error:
-        return type(error).__name__
+        return parse(path, format=format, limits=LIMITS), "done"
     except Exception as error:
-        return f"untyped {type(error).__name__}"
-    return "read"
+        return None, _kind(error)
+
+
+def _interpreted(raw: Raw, described: Description) -> str:
+    try:
+        # Numbers near the ends of their range overflow on the way to an error; here nobody would read the warnings.
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+            interpret([raw], described)
+    except Exception as error:
+        return _kind(error)
+    return "done"
+
+
+def _kind(error: Exception) -> str:
+    return type(error).__name__ if isinstance(error, NipdeError) else f"untyped {type(error).__name__}"
+
+
+def description(format: str, name: str, rng: np.random.Generator) -> Description:
+    """What a person would say of the valid file of that name, and at random some more of what can be said."""
+    said: dict[str, Any] = {"units": {"load": "N/mm^2"}, "scale": "0.1 mm/px"}
+    inside = "test/" if format == "hdf5" else ""
+    if format in ("npz", "mat", "hdf5", "vtk", "netcdf", "csv"):
+        # The others count in pixels and say so, and their names are known.
+        said["units"] |= {"x": "mm", "response": "mm"}
+        said |= {"response": [f"{inside}u"], "coordinates": [f"{inside}x", f"{inside}y"]}
+    more: dict[str, Any] = {
+        "nodes": [int(count) for count in rng.integers(3, 6, size=2)],
+        "box": [[0, 3], [0, 2]],
+        "boundary": ["neumann", "periodic"],
+        "noise": "1 %",
+        "rigid_motion": True,
+        "zeros_missing": True,
+    }
+    said |= {key: value for key, value in more.items() if rng.random() < 0.2}
+    frames = 2 if name == "mudic.npz" else 1
+    loads = [{"kind": "constant", "pair": frame} for frame in range(1, frames + 1)]
+    return Description.from_dict({**said, "loads": loads})
 
 
 def valid_files(folder: Path) -> list[tuple[str, Path]]:

@@ -17,6 +17,8 @@ from nipde.errors import NipdeError
 
 SEED = 31415
 TRIALS = 150
+#: Stands for the temporary folder that a mistake is made in.
+FOLDER = "FOLDER"
 #: An error says all of this.
 COMPLETE = re.compile(r"expected .*got .*: .+", re.DOTALL)
 
@@ -48,12 +50,14 @@ def _judged(mistake: Mistake, folder: Path, rng: np.random.Generator) -> dict[st
     try:
         found = case.read(folder)
     except NipdeError as error:
-        said = str(error).replace(f"{folder}/", "")
-        files = {case.name, *case.beside, "experiment.toml", *case.keys.get("files", ()), folder.name}
+        # The record is the same wherever the folder was.
+        said = str(error).replace(f"{folder}/", "").replace(str(folder), FOLDER)
+        files = {case.name, *case.beside, "experiment.toml", *case.keys.get("files", ()), FOLDER}
         complete = bool(COMPLETE.search(said)) and any(name in said for name in files)
         return _row(mistake, "error", said, right=complete)
     except Exception as error:
-        return _row(mistake, "untyped error", f"{type(error).__name__}: {error}", right=False)
+        said = f"{type(error).__name__}: {error}".replace(str(folder), FOLDER)
+        return _row(mistake, "untyped error", said, right=False)
     kind = "warning" if mistake.outcome == "warning" else "reading"
     said = next((note.text for note in found.notes if note.kind == kind and mistake.word in note.text), "")
     if mistake.outcome == "shown" and said in untouched:
