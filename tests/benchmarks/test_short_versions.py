@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nipde.benchmarks.darcy_table import darcy
-from nipde.benchmarks.run import run, run_darcy
+from nipde.benchmarks.run import run, run_campaign
 from nipde.benchmarks.tables import render
 from nipde.benchmarks.tokens import PAPER, predicted_bytes
 
@@ -101,14 +101,14 @@ def test_a_run_costs_little_more_than_its_steps(measured):
 
 def test_the_darcy_tables_are_run_and_continued(tmp_path):
     options = {"results": tmp_path / "results", "work": tmp_path / "runs", "only": ["21-nips-2-orders-1"], "workers": 1}
-    record = json.loads(run_darcy("trial", **options).read_text())["measured"]
+    record = json.loads(run_campaign("darcy", "trial", **options).read_text())["measured"]
     (row,) = record["rows"]
     assert row["paper"] == {"in_context": 42.04}
     assert row["unseen_loads"]["systems"] == 110
     assert row["paper_protocol"]["in_context"]["low"] < row["paper_protocol"]["in_context"]["mean"] < 1.2
     assert "42.04 %" in darcy(record)
     assert "21-nao-2-seed0" in " ".join(record["pending"])
-    again = json.loads(run_darcy("trial", **options).read_text())["measured"]
+    again = json.loads(run_campaign("darcy", "trial", **options).read_text())["measured"]
     assert again["rows"] == record["rows"]  # what is finished is not done again
 
 

@@ -125,7 +125,7 @@ def test_what_the_transcription_takes_over_is_the_paper_s(components):
     for sample, tokens in enumerate(model.tokens_of(pairs, Scaling.of(pairs))):
         fields = [pairs.loads[sample] / rms[0][sample], pairs.responses[sample] / rms[1][sample]]
         assert apart(tokens, torch.cat(fields, dim=1).reshape(D, -1).T) < 1e-13
-    assert model.attention_scale(16) == pytest.approx(volume / 42 / 4)
+    assert model.attention_scale(16) == pytest.approx(1 / 42 / 4)
     network, (x, z) = model.kernel_networks[0], (11, 30)
     places = np.stack([x.flatten() for x in PLANE.coordinates], -1) / (1.3, 2.5)
     hidden = torch.nn.functional.leaky_relu(network.first(torch.tensor([*places[x], *places[z]])))
@@ -319,3 +319,13 @@ def test_autocast_gives_a_finite_float32_kernel(kind):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         predictor = model(pairs)
     assert_float32_and_close(predictor, model, pairs)
+
+
+@every_kind
+def test_the_unit_of_length_does_not_matter(kind):
+    """The same fields told in millimetres: the same answers."""
+    wide = PLANE.stretched(1000.0)
+    here, there = some(), some(wide)
+    one, other = build(kind), build(kind, wide)
+    other.load_state_dict(one.state_dict())
+    assert apart(answer(other, there), answer(one, here)) < 1e-12

@@ -35,6 +35,7 @@ def test_a_case_is_what_it_is_called(name):
         "gated": ("gated", False, 50, 0.0),
         "drift": ("elliptic", True, 50, 0.01),
         "wide": ("elliptic", False, 150, 0.0),
+        "solid": ("gated", False, 100, 0.0),
     }[name.removeprefix("conditioned-")]
     assert (recipe.model.kind, recipe.model.prior, recipe.model.drift) == ("conditioned", prior, drift)
     assert (recipe.contexts[0], recipe.noises[0]) == (pairs, noise)

@@ -6,7 +6,6 @@ context and queries are loads of which none was in training, and no query was in
 """
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
@@ -18,17 +17,14 @@ import numpy as np
 import torch
 
 from nipde.benchmarks import cases
+from nipde.benchmarks.campaign import curve, judge, write_result
 from nipde.benchmarks.cases import ALL, LOAD_ALPHA, OURS, SHIFTS, Case, Law, Shift
-from nipde.benchmarks.record import commit, now
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
 from nipde.data.generate import generate
 from nipde.errors import NipdeError
-from nipde.evaluation.evaluate import evaluate
 from nipde.evaluation.named import NAMES, named
-from nipde.training import checkpoint
 from nipde.training.fit import fit
-from nipde.training.observers import read_log
 from nipde.training.weights import load_model
 
 SEED = cases.DATA_SEED
@@ -140,7 +136,7 @@ def measure(
             progress(finished.result())
     rows = []
     for path in sorted((work / budget).glob("*/result.json")):
-        row = {**json.loads(path.read_text()), "curve": _curve(path.parent)}
+        row = {**json.loads(path.read_text()), "curve": curve(path.parent)}
         rows.append(row)
         row["trend"] = trend(row["curve"], row["paper"].get("in_context"))
     pending = [job.name for job in jobs(plan) if not (work / budget / job.name / "result.json").exists()]
@@ -189,12 +185,12 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
         "load_noise": recipe.load_noise,
         "inversion": job.case.nodes == SHIFTED_NODES,
     }
-    judged = {loads: _judged(model, archive, loads=loads, **asked) for loads in ("train", "test")}
+    judged = {loads: judge(model, archive, kept=KEPT, loads=loads, **asked) for loads in ("train", "test")}
     shifted = {
-        shift: _judged(model, data(job.law, job.case.nodes, work, shift=shift), loads="test", **asked)
+        shift: judge(model, data(job.law, job.case.nodes, work, shift=shift), kept=KEPT, loads="test", **asked)
         for shift in SHIFTS if job.case.nodes == SHIFTED_NODES
     }  # fmt: skip
-    _write(out, {
+    write_result(out, {
         "case": job.case.name, "table": job.case.table, "row": job.case.row, "law": job.law, "nodes": job.case.nodes,
         "seed": job.seed, "paper": job.case.paper, "paper_seeds": job.case.paper_seeds,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -215,9 +211,8 @@ def _judge_classical(which: tuple[Law, str], budget: str, work: Path) -> str:
         archive = data(law, 21, work)
         estimator = named(name, archive)
         systems = 3 if budget == "trial" else None
-        judged = _judged(estimator, archive, context=50, loads="test", systems=systems, inversion=False)
-        out.mkdir(parents=True, exist_ok=True)
-        _write(out, {
+        judged = judge(estimator, archive, kept=KEPT, context=50, loads="test", systems=systems, inversion=False)
+        write_result(out, {
             "case": name, "table": "classical", "row": name, "law": law, "nodes": 21, "seed": 0, "paper": {},
             "unseen_loads": judged,
         })  # fmt: skip
@@ -234,18 +229,13 @@ def _judge_wide(which: tuple[str, float], budget: str, work: Path) -> str:
         for shift in (None, *SHIFTS):
             archive = data("darcy-literal", SHIFTED_NODES, work, shift=shift)
             asked: dict[str, Any] = {"context": 150, "load_noise": noise, "systems": WIDE_SYSTEMS, "inversion": True}
-            judged[shift] = _judged(named(name, archive), archive, loads="train" if shift is None else "test", **asked)
-        out.mkdir(parents=True, exist_ok=True)
-        _write(out, {
+            loads = "train" if shift is None else "test"
+            judged[shift] = judge(named(name, archive), archive, kept=KEPT, loads=loads, **asked)
+        write_result(out, {
             "case": name, "table": "inverted", "row": name, "law": "darcy-literal", "nodes": SHIFTED_NODES, "seed": 0,
             "paper": {}, "load_noise": noise, "unseen_loads": judged.pop(None), "shifted": judged,
         })  # fmt: skip
     return out.name
-
-
-def _judged(estimator: Any, archive: Archive, **asked: Any) -> dict[str, Any]:
-    found = evaluate(estimator, archive, **asked)
-    return {name: found[name] for name in (*KEPT, "systems", "queries", "seconds_per_system")}
 
 
 def _rank_floor(archive: Archive, context: int, rank: int) -> float:
@@ -260,21 +250,3 @@ def _rank_floor(archive: Archive, context: int, rank: int) -> float:
         values[:rank] = 0.0
         errors.append(np.linalg.norm((left * values) @ right, axis=1).mean())
     return float(np.mean(errors))
-
-
-def _curve(out: Path) -> list[dict[str, float]]:
-    """Validation errors against steps and seconds, and the loss since the one before; about 40 of them and the last."""
-    points: list[dict[str, float]] = []
-    losses: list[float] = []
-    for row in read_log(out / "log.csv"):
-        losses.append(float(row["loss"]))
-        if row["held_out"]:
-            point = {name: float(row[name]) for name in ("step", "seconds", "held_out", "in_context")}
-            points.append({**point, "loss": float(np.mean(losses))})
-            losses = []
-    return [*points[: -1 : max(1, len(points) // 40)], *points[-1:]]
-
-
-def _write(out: Path, result: dict[str, Any]) -> None:
-    record = {**result, "commit": commit(), "time": now(), "threads": os.environ.get("OMP_NUM_THREADS", "1")}
-    checkpoint.write(out / "result.json", (json.dumps(record, indent=1) + "\n").encode())

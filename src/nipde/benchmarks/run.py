@@ -5,7 +5,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from nipde.benchmarks import darcy
 from nipde.benchmarks.record import write_record
 from nipde.errors import NipdeError
 
@@ -39,17 +38,25 @@ MEASUREMENTS = {
 }
 
 
-def run_darcy(budget: str, *, results: Path, **options: Any) -> Path:
-    """Train and judge the paper's Darcy rows within a budget, and write results/darcy-BUDGET.json."""
-    if budget not in darcy.BUDGETS:
-        raise NipdeError(expected=f"a budget among {', '.join(darcy.BUDGETS)}", got=repr(budget))
+#: Long ones, with a budget and a folder in which they go on: name -> what it shows.
+CAMPAIGNS = {
+    "darcy": "the paper's Darcy tables, trained and judged",
+    "solids": "Mechanical MNIST and tissue: every estimator, larger loads, and what is found inside",
+}
+
+
+def run_campaign(name: str, budget: str, *, results: Path, **options: Any) -> Path:
+    """Run what is not finished within a budget, and write results/NAME-BUDGET.json."""
+    module = import_module(f"nipde.benchmarks.{name}")
+    if budget not in module.BUDGETS:
+        raise NipdeError(expected=f"a budget among {', '.join(module.BUDGETS)}", got=repr(budget))
     start = time.perf_counter()
     return write_record(
-        f"darcy-{budget}",
-        darcy.measure(budget=budget, **options),
+        f"{name}-{budget}",
+        module.measure(budget=budget, **options),
         results=results,
-        command=f"nipde bench darcy --budget {budget}",
-        seed=darcy.SEED,
+        command=f"nipde bench {name} --budget {budget}",
+        seed=module.SEED,
         seconds=time.perf_counter() - start,
     )
 

@@ -20,6 +20,7 @@ from nipde.benchmarks.markdown import table as _table
 from nipde.benchmarks.mechanics_table import mechanics
 from nipde.benchmarks.mistakes_table import mistakes
 from nipde.benchmarks.record import read_record
+from nipde.benchmarks.solids_table import solids
 from nipde.benchmarks.uncertainty_table import uncertainty
 from nipde.errors import NipdeError
 
@@ -306,6 +307,9 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "discovery": discovery,
     "dic": dic,
     "mechanics": mechanics,
+    "solids-trial": solids,
+    "solids-quick": solids,
+    "solids-standard": solids,
     "formats": formats,
     "mistakes": mistakes,
     "fuzz": fuzz,

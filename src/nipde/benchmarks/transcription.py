@@ -75,7 +75,7 @@ def plain_nao(
         found = found + norm(attention(asking, found, maps.projections(), model.attention_scale(model.channels)))
     queries = last.query(model.projected(len(before), found))
     size, half = model.grid.size, model.tokens // 2
-    weights = tokens.new_tensor(model.grid.weights).flatten()
+    weights = tokens.new_tensor(model.grid.weights / model.grid.volume).flatten()
     seen = torch.zeros_like(queries[:, :half])
     for field, network in enumerate(model.kernel_networks):
         values = network()
@@ -125,7 +125,7 @@ def _response(
     scaling: Scaling,
 ) -> Tensor:
     """s Q (Kᵀ W f), in physical units."""
-    weights = loads.new_tensor(model.grid.weights).flatten().repeat(model.components)
+    weights = loads.new_tensor(model.grid.weights / model.grid.volume).flatten().repeat(model.components)
     found = queries @ (keys.mT @ (weights[:, None] * loads)) / sqrt(channels)
     fields = found.mT.reshape(pairs.responses.shape)
     return fields * scaling.response[(..., *(None,) * (model.grid.dimension + 2))]

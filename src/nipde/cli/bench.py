@@ -5,9 +5,9 @@ from pathlib import Path
 
 from nipde.benchmarks.darcy import BUDGETS
 from nipde.benchmarks.record import read_record
-from nipde.benchmarks.run import MEASUREMENTS
+from nipde.benchmarks.run import CAMPAIGNS, MEASUREMENTS
 from nipde.benchmarks.run import run as measure
-from nipde.benchmarks.run import run_darcy as measure_darcy
+from nipde.benchmarks.run import run_campaign as measure_campaign
 from nipde.benchmarks.tables import documents_below, fill, render
 from nipde.cli.terminal import parser, say
 
@@ -15,23 +15,24 @@ from nipde.cli.terminal import parser, say
 def run(words: list[str]) -> int:
     """Entry of the verb."""
     lines = [f"{name}: {what}." for name, what in MEASUREMENTS.items()]
-    lines.append("darcy: the paper's Darcy tables, trained and judged within a --budget; resumable.")
+    lines += [f"{name}: {what}, within a --budget; resumable." for name, what in CAMPAIGNS.items()]
     options = parser("bench", "Measure, and write a record to results/. " + " ".join(lines))
     options.add_argument("name", type=str, help="one of these, or `tables` to refresh the tables of README and docs")
     options.add_argument("--results", type=Path, default=Path("results"), help="folder of the records")
     options.add_argument("--quick", action="store_true", help="a short version of the measurement")
-    options.add_argument("--budget", type=str, default="quick", help=f"of `darcy`: {', '.join(BUDGETS)}")
-    options.add_argument("--work", type=Path, default=Path("runs"), help="of `darcy`: folder of data and runs")
-    options.add_argument("--cases", type=list[str], default=[], help="of `darcy`: only these, e.g. [21-nips-2]")
-    options.add_argument("--workers", type=int, default=2, help="of `darcy`: runs at a time, one thread each")
+    options.add_argument("--budget", type=str, default="quick", help=f"of `darcy` and `solids`: {', '.join(BUDGETS)}")
+    options.add_argument("--work", type=Path, default=Path("runs"), help="of these: folder of data and runs")
+    options.add_argument("--cases", type=list[str], default=[], help="of these: only these, e.g. [21-nips-2]")
+    options.add_argument("--workers", type=int, default=2, help="of these: runs at a time, one thread each")
     options.add_argument("--check", action="store_true", help="with `tables`: fail if a table is not current")
     chosen = options.parse_args(words)
     if chosen.name in ("tables", "table"):
         changed = fill(documents_below(chosen.results.parent), results=chosen.results, check=chosen.check)
         say(f"refreshed: {', '.join(map(str, changed))}" if changed else "all tables are current")
-    elif chosen.name == "darcy":
-        path = measure_darcy(
-            chosen.budget, results=chosen.results, work=chosen.work, only=chosen.cases, workers=chosen.workers,
+    elif chosen.name in CAMPAIGNS:
+        path = measure_campaign(
+            chosen.name, chosen.budget,
+            results=chosen.results, work=chosen.work, only=chosen.cases, workers=chosen.workers,
             progress=lambda finished: print(finished, file=sys.stderr),
         )  # fmt: skip
         say(render(read_record(chosen.results, path.stem)))

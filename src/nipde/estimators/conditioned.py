@@ -4,6 +4,9 @@
 
 Any number of pairs, any grid, one set of weights. (F Q, U Q) gives the same kernel for orthogonal Q at any noise, and
 for every invertible Q at zero noise; then the kernel reproduces its context. See docs/conditioned.md.
+
+Of laws that are not linear K_θ f is replaced by what a body answers, or by K_θ (f + g) with g from a network; what is
+left of the context is taken as linear as far as it is. Then the order of the pairs does not matter, and no more.
 """
 
 import copy
@@ -18,46 +21,64 @@ from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.estimators.conditioning.calibration import Calibration, noise_share
 from nipde.estimators.conditioning.completion import completed
+from nipde.estimators.conditioning.elastic_prior import ElasticPrior
 from nipde.estimators.conditioning.elliptic_prior import EllipticPrior
 from nipde.estimators.conditioning.gated_prior import GatedPrior
+from nipde.estimators.conditioning.linear_part import linear_part
 from nipde.estimators.conditioning.material_posterior import MaterialPosterior
 from nipde.estimators.conditioning.noise_level import noise_level
+from nipde.estimators.conditioning.query_head import QueryHead
 from nipde.estimators.conditioning.wavenumber import WaveFunction, inverse_square
 from nipde.estimators.conditioning.whitening import Whitened, whiten
 from nipde.grid import Grid
 from nipde.kernels.conditioned import ConditionedKernel, Prior, Seen
+from nipde.kernels.corrected import CorrectedPredictor, HeadedKernel
 from nipde.kernels.low_rank import LowRankKernel
+from nipde.kernels.nonlinear import NonlinearPredictor
 from nipde.spectral.transform import transform
 
 #: Share of gaps up to which bands were found to hold, and the noise that filling them is at least worth, over the
 #: root mean square of the responses.
 MOST_GAPS, FILLED = 0.3, 0.002
+#: Numbers per node that tell a head about the place.
+TOLD = 8
 
 
 class ConditionedNIPS(nn.Module):
-    """`prior`: a balance law with inferred coefficients (`elliptic`, with `drift` or without), or `gated`, no law."""
+    """`prior`: a balance law with inferred coefficients (`elliptic`, with `drift` or without), or `gated`, no law.
+
+    For plane solids: `elastic`, a body of inferred stiffness and fibres that may deform much; or `gated` with a `head`
+    for what is not linear in the load.
+    """
 
     def __init__(
         self,
         *,
         dimension: int,
         components: tuple[int, int] = (1, 1),
-        prior: Literal["elliptic", "gated"] = "elliptic",
+        prior: Literal["elliptic", "gated", "elastic"] = "elliptic",
         drift: bool = False,
+        head: bool = False,
         channels: int = 32,
         terms: int = 12,
     ) -> None:
         super().__init__()
         self.dimension, self.components = dimension, components
+        if head and prior != "gated":
+            raise PairsError(expected="a head on prior='gated'", got=f"on {prior!r}", remedy="leave it out")
         if prior == "elliptic" and components != (1, 1):
             raise PairsError(
                 "the elliptic prior is a scalar law", expected="1 component", got=components, remedy="use prior='gated'"
             )
-        self.prior: nn.Module = (
-            EllipticPrior(dimension, channels=channels, drift=drift)
-            if prior == "elliptic"
-            else GatedPrior(dimension, components=components, channels=channels, terms=terms)
-        )
+        self.prior: nn.Module
+        if prior == "elliptic":
+            self.prior = EllipticPrior(dimension, channels=channels, drift=drift)
+        elif prior == "elastic":
+            self.prior = ElasticPrior()
+        else:
+            told = TOLD if head else 0
+            self.prior = GatedPrior(dimension, components=components, channels=channels, terms=terms, told=told)
+        self.head = QueryHead(dimension, components=components, fields=TOLD) if head else None
         #: log of σ(k)·|k|⁴ and of γ(k).
         self.waves = WaveFunction(2)
         #: log of the weight of noise against what the prior does not know.
@@ -67,11 +88,16 @@ class ConditionedNIPS(nn.Module):
         #: How the weights are called, if they have a name.
         self.name = ""
 
-    def forward(self, pairs: Pairs) -> ConditionedKernel:
-        """The kernel in physical units, in the precision of the weights; batch axes of the pairs are its batch axes."""
+    def forward(self, pairs: Pairs) -> ConditionedKernel | CorrectedPredictor:
+        """The kernel in physical units, in the precision of the weights; batch axes of the pairs are its batch axes.
+
+        A predictor that is not linear, if the prior is a body or has a head.
+        """
         self._check(pairs)
         pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
         flat = _on_unit_box(_one_axis(pairs))
+        if isinstance(self.prior, ElasticPrior) or self.head is not None:
+            return self._nonlinear(pairs, flat)
         kernel = self._of(flat) if flat.mask is None else self._with_gaps(flat, flat.mask)
         return kernel.with_batch(pairs.batch).stretched(pairs.grid)
 
@@ -118,6 +144,35 @@ class ConditionedNIPS(nn.Module):
         found.prior.sharp = True
         found.calibration = None if self.calibration is None else self.calibration.sharpened()
         return found
+
+    def _nonlinear(self, pairs: Pairs, flat: Pairs) -> CorrectedPredictor:
+        """What the prior answers, corrected by as much of the rest as is linear."""
+        pairs.refuse_mask("ConditionedNIPS of a law that is not linear")
+        noise = torch.as_tensor(0.0 if flat.noise is None else flat.noise).to(flat.loads).expand(flat.batch)
+        whitened = self._whitened(flat, noise)
+        alone = self._alone(pairs, flat, whitened)
+        residual = whitened.turned(flat.responses - alone.predict(flat.loads))
+        metric = self._functions(flat.grid)[0]
+        kept = linear_part(residual, whitened)[..., *(None,) * (self.dimension + 1)]
+        correction = LowRankKernel(flat.grid, residual * kept, self._right(whitened, flat, metric))
+        correction = correction.with_batch(pairs.batch).stretched(pairs.grid)
+        return CorrectedPredictor(pairs.grid, alone.kernel, alone, correction, pairs.batch)
+
+    def _alone(self, pairs: Pairs, flat: Pairs, whitened: Whitened) -> NonlinearPredictor:
+        """The prior, systems along one axis; a body lives on the grid as it is: strains have no unit."""
+        if isinstance(self.prior, ElasticPrior):
+            return self.prior(_one_axis(pairs))
+        assert isinstance(self.prior, GatedPrior)
+        assert self.head is not None
+        prior, fields = self.prior.with_fields(whitened)
+        level = whitened.level.to(flat.loads)
+        prior, head = prior * (1 / level), self.head
+        size = float(pairs.grid.volume) ** (1 / self.dimension)
+
+        def added(loads: Tensor, answers: Tensor) -> Tensor:
+            return head(flat.grid, loads, answers, fields, level=level, size=size)
+
+        return HeadedKernel(flat.grid, prior, added)
 
     def _of(self, flat: Pairs) -> ConditionedKernel:
         """Of systems along one axis, all nodes known."""

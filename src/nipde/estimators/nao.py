@@ -55,7 +55,7 @@ class NAO(TokenModel):
             asking = self.projected(layer, refined)
             refined = refined + norm(self.attention(asking, refined, maps.projections(), scale))
         queries = last.query(self.projected(len(before), refined)).unflatten(1, (2, self.components, self.grid.size))
-        volume = queries.new_tensor(self.grid.weights).flatten()
+        volume = queries.new_tensor(self.grid.weights / self.grid.volume).flatten()
         networks = torch.stack([network() for network in self.kernel_networks])
         networks = networks.unflatten(0, (2, self.components)) * (volume / sqrt(self.channels))
         left = torch.einsum("hcxz,bhczk->bcxk", networks, queries).flatten(1, 2)

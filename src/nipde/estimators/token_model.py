@@ -44,6 +44,7 @@ class TokenModel(nn.Module, ABC):
         self._check(pairs)
         with torch.autocast(pairs.loads.device.type, enabled=False):  # long sums do not survive half precision
             left, right = self.factors(self.tokens_of(pairs, scaling))
+        left = left / self.grid.volume  # networks see a box of volume 1, whatever the unit of length
         if scaling is not None:
             left = left * scaling.kernel.reshape(-1, 1, 1).to(left)
         return LowRankKernel(pairs.grid, *(self._as_fields(factor, pairs) for factor in (left, right)))
@@ -69,8 +70,8 @@ class TokenModel(nn.Module, ABC):
         return tokens.to(device=first.device, dtype=precision)
 
     def attention_scale(self, channels: int) -> float:
-        """dx / √d_k: every node stands for an equal share of the volume."""
-        return self.grid.volume / self.grid.size / sqrt(channels)
+        """dx / √d_k: every node stands for an equal share of a volume of 1."""
+        return 1 / self.grid.size / sqrt(channels)
 
     def _as_fields(self, factor: Float[Tensor, "sample token rank"], pairs: Pairs) -> Tensor:
         """(*batch, rank, component, *space), a view."""

@@ -137,9 +137,9 @@ def _stress(
         u, v = a * x + b * y, c * x + d * y
         stretch = 2 * (x * u + y * v) + u * u + v * v
         if stretch > 0 or material.both_signs:
-            power = material.exponent * stretch * stretch
-            density += material.stiffness / (2 * material.exponent) * expm1(power)
-            pull = 2 * material.stiffness * stretch * exp(power)
+            power, stiffness = material.exponent * stretch * stretch, material.stiffness[element, point, family]
+            density += stiffness / (2 * material.exponent) * expm1(power)
+            pull = 2 * stiffness * stretch * exp(power)
             p00 += pull * (x + u) * x
             p01 += pull * (x + u) * y
             p10 += pull * (y + v) * x
@@ -159,7 +159,7 @@ def _add_fibre(
     if not (stretch > 0 or material.both_signs):
         return
     power = material.exponent * stretch * stretch
-    spread = 2 * weight * material.stiffness * exp(power)
+    spread = 2 * weight * material.stiffness[element, point, family] * exp(power)
     along, same = 2 * spread * (1 + 2 * power), spread * stretch
     m, n = x + u, y + v
     entry = 0

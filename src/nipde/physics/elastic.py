@@ -72,6 +72,36 @@ class ElasticBody(ABC):
         responses = np.stack([self.mesh.at_nodes(field) for field, _ in found]) if found else np.empty(loads.shape)
         return responses.reshape(loads.shape).astype(loads.dtype), [record for _, record in found]
 
+    def solve_at_rest(
+        self, loads: Float[np.ndarray, "*batch component x y"]
+    ) -> Float[np.ndarray, "*batch component x y"]:
+        """The same for small deformations, K₀⁻¹ M b: one factor for all loads, which must be finite."""
+        self.grid.check(loads)
+        flat = loads.astype(np.float64).reshape(-1, *loads.shape[-3:])
+        found = self._solved_at_rest(self.mesh.nodal_forces(flat))
+        return self.mesh.at_nodes(found).reshape(loads.shape).astype(loads.dtype)
+
+    def forces_at_rest(
+        self, forces: Float[np.ndarray, "*batch component x y"]
+    ) -> Float[np.ndarray, "*batch component x y"]:
+        """The transpose of that matrix, M K₀⁻¹, on a mesh whose nodes are the grid's."""
+        if self.mesh.stride != 1:
+            raise PhysicsError(expected="a mesh with the nodes of its grid", got=f"stride {self.mesh.stride}")
+        flat = forces.astype(np.float64).reshape(-1, *forces.shape[-3:])
+        nodal = np.moveaxis(flat.reshape(len(flat), 2, -1), 1, 2)
+        found = self.mesh.nodal_forces(self.mesh.at_nodes(self._solved_at_rest(nodal)))
+        return self.mesh.at_nodes(found).reshape(forces.shape).astype(forces.dtype)
+
+    def shortfall(
+        self, loads: Float[np.ndarray, "pair component x y"], responses: Float[np.ndarray, "pair component x y"]
+    ) -> Float[np.ndarray, "pair component x y"]:
+        """K₀⁻¹ of the forces that given displacements leave unbalanced: how far they are off, to first order."""
+        if self.mesh.stride != 1:
+            raise PhysicsError(expected="a mesh with the nodes of its grid", got=f"stride {self.mesh.stride}")
+        moved = np.ascontiguousarray(np.moveaxis(responses.reshape(len(responses), 2, -1), 1, 2), dtype=np.float64)
+        held = np.stack([self._forces(one)[2] for one in moved])
+        return self.mesh.at_nodes(self._solved_at_rest(self.mesh.nodal_forces(loads.astype(np.float64)) - held))
+
     def deform(
         self, support: Support, distances: Sequence[float]
     ) -> tuple[Float[np.ndarray, "distance component *node"], list[Record]]:
@@ -97,6 +127,14 @@ class ElasticBody(ABC):
         """∂²W/∂u² of all displacements, in the order (node, component)."""
         every = Unknowns(self.mesh, np.zeros((*self.mesh.shape, 2), dtype=bool))
         return every.matrix(self._band(_nodes_first(self.mesh, displacement), every))
+
+    def _solved_at_rest(self, forces: Float[np.ndarray, "pair node 2"]) -> Float[np.ndarray, "pair node 2"]:
+        unknowns = unknowns_of(self.mesh, HELD)
+        band = self._band(np.zeros(forces.shape[1:]), unknowns)
+        found = np.zeros(forces.shape)
+        flat = found.reshape(len(forces), -1)
+        flat[:, unknowns.places] = unknowns.solve(band, forces.reshape(len(forces), -1)[:, unknowns.places].T).T
+        return found
 
     def _forces(self, displacement: Float[np.ndarray, "node 2"]) -> tuple[float, float, Float[np.ndarray, "node 2"]]:
         """W, smallest J, forces."""

@@ -33,12 +33,12 @@ class Fibres:
 
 
 class PointMaterial(NamedTuple):
-    """What the assembly reads at every Gauss point: μ, κ, the fibres' directions, k₁, k₂, both signs."""
+    """What the assembly reads at every Gauss point: μ, κ, the fibres' directions and k₁; k₂ and signs are shared."""
 
     shear: Float[np.ndarray, "element point"]
     bulk: Float[np.ndarray, "element point"]
     directions: Float[np.ndarray, "element point family 2"]
-    stiffness: float
+    stiffness: Float[np.ndarray, "element point family"]
     exponent: float
     both_signs: bool
 

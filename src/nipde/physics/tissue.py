@@ -49,7 +49,7 @@ class TwoSegmentTissue(ElasticBody):
             shear_modulus(young, self.poisson),
             bulk_modulus(young, self.poisson),
             directions,
-            float(fibres.stiffness),
+            np.full(families.shape, float(fibres.stiffness)),
             float(fibres.exponent),
             bool(fibres.both_signs),
         )

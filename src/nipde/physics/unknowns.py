@@ -61,8 +61,8 @@ class Unknowns:
         return band[:-1].reshape(self.size, self.bandwidth + 1).T
 
     def solve(
-        self, band: Float[np.ndarray, " slot"], right: Float[np.ndarray, " unknown"]
-    ) -> Float[np.ndarray, " unknown"]:
+        self, band: Float[np.ndarray, " slot"], right: Float[np.ndarray, "unknown *load"]
+    ) -> Float[np.ndarray, "unknown *load"]:
         """Band Cholesky, which overwrites the band; LinAlgError unless the matrix is positive definite."""
         factor, failed = lapack.dpbtrf(self.columns(band), lower=1, overwrite_ab=1)
         if failed:

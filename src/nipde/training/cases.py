@@ -18,6 +18,13 @@ def _small_darcy(kind: Kind) -> TrainingRecipe:
     return TrainingRecipe(ModelRecipe(kind, layers=3, channels=280), context=150, minutes=20.0, learning_rate=1e-2)
 
 
+def _solid(kind: Kind, layers: int, learning_rate: float) -> TrainingRecipe:
+    """At 29², two components, 100 pairs."""
+    model = ModelRecipe(kind, layers, channels=100)
+    return TrainingRecipe(model, context=100, minutes=20.0, learning_rate=learning_rate, validate_every=100,
+                          validation_systems=20)  # fmt: skip
+
+
 def _conditioned(prior: Literal["elliptic", "gated"], *, drift: bool = False) -> TrainingRecipe:
     return TrainingRecipe(
         ModelRecipe("conditioned", channels=32, prior=prior, drift=drift), context=(50, 5, 10, 20, 35, 75), queries=20,
@@ -40,6 +47,21 @@ CASES: dict[str, TrainingRecipe] = {
     "afno-4": _darcy("afno", 4, 1e-2),
     "nips-3-wide": _small_darcy("nips"),
     "nao-3-wide": _small_darcy("nao"),
+    "nips-2-solid": _solid("nips", 2, 2e-2),
+    "nips-4-solid": _solid("nips", 4, 1e-2),
+    "nips-mlp-4-solid": _solid("nips-mlp", 4, 1e-2),
+    "nao-2-solid": _solid("nao", 2, 1e-2),
+    "nao-4-solid": _solid("nao", 4, 1e-2),
+    "conditioned-solid": replace(
+        _conditioned("gated"),
+        model=ModelRecipe("conditioned", channels=32, prior="gated", head=True, terms=16),
+        context=(100, 25, 50),
+        queries=20,
+        noise=0.0,
+        batch=5,
+        validate_every=100,
+        validation_systems=20,
+    ),
     "conditioned-elliptic": _conditioned("elliptic"),
     "conditioned-gated": _conditioned("gated"),
     "conditioned-drift": _conditioned("elliptic", drift=True),

@@ -25,7 +25,7 @@ def build(
         answered = components if response_components is None else response_components
         return ConditionedNIPS(
             dimension=grid.dimension, components=(answered, components), prior=recipe.prior, drift=recipe.drift,
-            channels=recipe.channels, terms=recipe.terms,
+            head=recipe.head, channels=recipe.channels, terms=recipe.terms,
         )  # fmt: skip
     sizes: dict[str, Any] = {"pairs": pairs, "layers": recipe.layers, "components": components}
     if recipe.kind == "afno":

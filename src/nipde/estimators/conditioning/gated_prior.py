@@ -1,9 +1,10 @@
 """A prior that assumes no law: gated convolutions, the gates from what the pairs share at every node."""
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from nipde.estimators.conditioning.invariants import invariants, local_count
+from nipde.estimators.conditioning.invariants import field_count, invariants, local_count
 from nipde.estimators.conditioning.prior_net import PriorNet
 from nipde.estimators.conditioning.wavenumber import WaveFunction, inverse_square
 from nipde.estimators.conditioning.whitening import Whitened
@@ -13,13 +14,14 @@ from nipde.kernels.gated import GatedKernel
 class GatedPrior(nn.Module):
     """Whitened pairs to Σ_r a_r Φ m_r Φᵀ c_r in whitened units; at the start Δ⁻¹ and small terms."""
 
-    def __init__(self, dimension: int, *, components: tuple[int, int], channels: int, terms: int) -> None:
+    def __init__(
+        self, dimension: int, *, components: tuple[int, int], channels: int, terms: int, told: int = 0
+    ) -> None:
         super().__init__()
         self.components, self.terms = components, terms
-        fields = components[1] + components[0] * (2 + dimension)
-        self.strengths = nn.Parameter(torch.zeros(fields))
+        self.strengths = nn.Parameter(torch.zeros(field_count(dimension, components)))
         numbers = local_count(dimension, components) + 3
-        self.net = PriorNet(dimension, inputs=numbers, outputs=terms * sum(components), channels=channels)
+        self.net = PriorNet(dimension, inputs=numbers, outputs=terms * sum(components) + told, channels=channels)
         self.multipliers = WaveFunction(terms)
         self.starts = nn.Parameter(torch.zeros(terms))
         with torch.no_grad():
@@ -28,15 +30,18 @@ class GatedPrior(nn.Module):
 
     def forward(self, pairs: Whitened) -> GatedKernel:
         """Gates near 1."""
+        return self.with_fields(pairs)[0]
+
+    def with_fields(self, pairs: Whitened) -> tuple[GatedKernel, Float[Tensor, "system field *space"]]:
+        """The same, and what else is `told` about every place."""
         numbers = torch.cat([invariants(pairs, self.strengths), self._constants(pairs)], 1)
-        gates = 1 + self.net(numbers)
-        out, into = self.components
+        found, (out, into) = self.net(numbers), self.components
+        gates, told = 1 + found[:, : self.terms * (out + into)], found[:, self.terms * (out + into) :]
         left, right = gates.split([self.terms * out, self.terms * into], 1)
         starts = self.starts[:, *(None,) * pairs.grid.dimension]
         multipliers = (starts + self.multipliers(pairs.grid)) * inverse_square(pairs.grid, gates)
-        return GatedKernel(
-            pairs.grid, left.unflatten(1, (self.terms, out)), right.unflatten(1, (self.terms, into)), multipliers
-        )
+        left, right = left.unflatten(1, (self.terms, out)), right.unflatten(1, (self.terms, into))
+        return GatedKernel(pairs.grid, left, right, multipliers), told
 
     def _constants(self, pairs: Whitened) -> Tensor:
         noise = pairs.noise.square().mean(1).sqrt()

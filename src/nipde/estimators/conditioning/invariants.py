@@ -1,7 +1,7 @@
 """What the whitened pairs share at a node: sums over pairs of products of local fields, blind to rotations of pairs.
 
-Per pair the load, the response, its slopes and its curvature; their Gram matrix holds the coefficients of any local law
-between them, without anybody writing the law down.
+Per pair the load, the response, its slopes and its curvature, of a vector also the gradient of its divergence; their
+Gram matrix holds the coefficients of any local law between them, without anybody writing the law down.
 """
 
 import torch
@@ -9,12 +9,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nipde.estimators.conditioning.whitening import Whitened
-from nipde.kernels.fluxes import fluxes_of
+from nipde.kernels.fluxes import Fluxes, fluxes_of
+
+
+def field_count(dimension: int, components: tuple[int, int]) -> int:
+    """Fields per pair that `local_fields` gives."""
+    return components[1] + components[0] * (2 + dimension) + (dimension if components[0] == dimension > 1 else 0)
 
 
 def local_count(dimension: int, components: tuple[int, int]) -> int:
     """Numbers per node that `invariants` gives."""
-    fields = components[1] + components[0] * (2 + dimension)
+    fields = field_count(dimension, components)
     return fields * (fields + 1) // 2
 
 
@@ -29,19 +34,12 @@ def invariants(pairs: Whitened, strengths: Float[Tensor, " field"]) -> Float[Ten
 
 
 def local_fields(pairs: Whitened) -> Float[Tensor, "system pair field *space"]:
-    """f, u, its central slopes along every axis, and Δu, all of a common order of magnitude."""
+    """f, u, its central slopes along every axis, Δu and of vectors ∇(∇·u), all of a common order of magnitude."""
     grid, dimension = pairs.grid, pairs.grid.dimension
     fluxes = fluxes_of(grid, pairs.responses)
     size = float(grid.volume) ** (1 / dimension)
     drops = fluxes.drops(pairs.responses)
-    slopes = []
-    for axis, drop in enumerate(drops):
-        # Mean of the two one-sided slopes; at an end the one there is.
-        count = fluxes.to_first(torch.ones_like(drop[:1, :1, :1]), axis) + fluxes.to_second(
-            torch.ones_like(drop[:1, :1, :1]), axis
-        )
-        both = fluxes.to_first(drop, axis) + fluxes.to_second(drop, axis)
-        slopes.append(both / count / grid.axes[axis].spacing)
+    slopes = slopes_of(fluxes, pairs.responses)
     curvature = fluxes.outflow(tuple(drop * shape for drop, shape in zip(drops, fluxes.shapes, strict=True)))
     curvature = curvature / fluxes.weights * fluxes.free
     loads = pairs.loads * fluxes.free
@@ -51,4 +49,18 @@ def local_fields(pairs: Whitened) -> Float[Tensor, "system pair field *space"]:
         *(0.2 * size * slope for slope in slopes),
         0.02 * size**2 * curvature,
     ]
+    if pairs.responses.shape[2] == dimension > 1:
+        divergence = torch.stack([slope[:, :, axis] for axis, slope in enumerate(slopes)]).sum(0).unsqueeze(2)
+        scaled += [0.02 * size**2 * slope * fluxes.free for slope in slopes_of(fluxes, divergence)]
     return torch.cat(scaled, 2)
+
+
+def slopes_of(fluxes: Fluxes, field: Float[Tensor, "system pair component *space"]) -> list[Tensor]:
+    """Along every axis the mean of the two one-sided slopes; at an end the one there is."""
+    slopes = []
+    for axis, drop in enumerate(fluxes.drops(field)):
+        one = torch.ones_like(drop[:1, :1, :1])
+        count = fluxes.to_first(one, axis) + fluxes.to_second(one, axis)
+        both = fluxes.to_first(drop, axis) + fluxes.to_second(drop, axis)
+        slopes.append(both / count / fluxes.grid.axes[axis].spacing)
+    return slopes

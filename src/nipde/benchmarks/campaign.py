@@ -1,0 +1,41 @@
+"""What long benchmarks share: a judged estimator in short, learning curves, and results that are never half written."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nipde.benchmarks.record import commit, now
+from nipde.data.archive import Archive
+from nipde.evaluation.evaluate import evaluate
+from nipde.training import checkpoint
+from nipde.training.observers import read_log
+
+
+def judge(estimator: Any, archive: Archive, *, kept: Sequence[str], **asked: Any) -> dict[str, Any]:
+    """What a record keeps of an evaluation."""
+    found = evaluate(estimator, archive, **asked)
+    return {name: found[name] for name in (*kept, "systems", "queries", "seconds_per_system")}
+
+
+def curve(run: Path) -> list[dict[str, float]]:
+    """Validation errors against steps and seconds, and the loss since the one before; about 40 of them and the last."""
+    points: list[dict[str, float]] = []
+    losses: list[float] = []
+    for row in read_log(run / "log.csv"):
+        losses.append(float(row["loss"]))
+        if row["held_out"]:
+            point = {name: float(row[name]) for name in ("step", "seconds", "held_out", "in_context")}
+            points.append({**point, "loss": float(np.mean(losses))})
+            losses = []
+    return [*points[: -1 : max(1, len(points) // 40)], *points[-1:]]
+
+
+def write_result(folder: Path, result: dict[str, Any]) -> None:
+    """A finished row, with the commit and time of its making."""
+    record = {**result, "commit": commit(), "time": now(), "threads": os.environ.get("OMP_NUM_THREADS", "1")}
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoint.write(folder / "result.json", (json.dumps(record, indent=1) + "\n").encode())

@@ -1,0 +1,311 @@
+"""Mechanical MNIST and tissue: estimators on two components and laws that are not linear, within a budget; resumable.
+
+Contexts are 100 pairs of a test system under training loads, the paper's setting; `in_context` are answers to these
+same loads, `held_out` answers to loads that were in no training and no context. Every network gets the same processor
+time. Also: the same at two and four times the loads, the digit inside, the fibres inside, and meshes that do not match.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nipde.benchmarks.campaign import curve, judge, write_result
+from nipde.benchmarks.digits import digit_classifier, digits_in
+from nipde.context.noise import with_white_noise
+from nipde.context.pairs import Pairs
+from nipde.data.archive import Archive
+from nipde.data.archive import open as open_archive
+from nipde.data.cells import cells_of
+from nipde.data.generate import generate
+from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
+from nipde.data.plan import Plan
+from nipde.discovery.fibres import angle_between, two_segments
+from nipde.errors import NipdeError
+from nipde.estimators.base import Estimator
+from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.elastic_balance import ElasticBalance
+from nipde.estimators.minimum_norm import MinimumNorm
+from nipde.estimators.ridge import Ridge
+from nipde.physics.cellwise import CellwiseBody
+from nipde.training.cases import CASES
+from nipde.training.fit import fit
+from nipde.training.weights import load_model
+
+SEED = 0
+CONTEXT = 100
+KEPT = ("in_context", "held_out", "held_out_interior", "held_out_edge", "worst_decile")
+#: Tissue has 25 loads more than the paper's 100: 100 to train with, the others for validation and test.
+RECIPES: dict[str, MechanicalMnistRecipe | TissueRecipe] = {
+    "mmnist": MechanicalMnistRecipe(),
+    "tissue": TissueRecipe(pairs=125),
+}
+SYSTEMS = 500
+#: Loads times these; few systems, all of them for the test.
+AMPLITUDES, AMPLITUDE_SYSTEMS = (1.0, 2.0, 4.0), 10
+#: Of these: none of their digits is among those that networks were trained on.
+OTHER_SEED = 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """A network that is trained, and the paper's error in per cent."""
+
+    problem: str
+    label: str
+    recipe: str
+    paper: float | None = None
+
+    @property
+    def name(self) -> str:
+        """As a folder's name."""
+        return f"{self.problem}-{self.recipe}"
+
+
+ROWS = [
+    Row("mmnist", "NIPS, 2 layers", "nips-2-solid", 2.11),
+    Row("mmnist", "NAO, 2 layers", "nao-2-solid", 5.17),
+    Row("mmnist", "NIPS, 4 layers", "nips-4-solid", 1.11),
+    Row("mmnist", "NAO, 4 layers", "nao-4-solid", 5.27),
+    Row("mmnist", "Conditioned NIPS, gated with head", "conditioned-solid"),
+    Row("tissue", "NIPS, 4 layers", "nips-4-solid", 4.95),
+    Row("tissue", "NIPS-mlp, 4 layers", "nips-mlp-4-solid", 4.52),
+    Row("tissue", "NAO, 4 layers", "nao-4-solid", 5.62),
+    Row("tissue", "Conditioned NIPS, gated with head", "conditioned-solid"),
+]
+#: Minutes of processor time per network, by budget; None: the paper's length.
+BUDGETS = {"trial": 0.05, "quick": 8.0, "standard": 40.0}
+
+
+def untrained() -> dict[str, Estimator]:
+    """What needs no training, by label."""
+    return {
+        "minimum norm": MinimumNorm(),
+        "ridge, GCV": Ridge(),
+        "linear elasticity, balance of forces": ElasticBalance(finite=False),
+        "balance of forces": ElasticBalance(),
+        "Conditioned NIPS, elastic": ConditionedNIPS(dimension=2, components=(2, 2), prior="elastic").double(),
+    }
+
+
+def measure(
+    *,
+    budget: str,
+    work: Path,
+    only: Sequence[str] = (),
+    workers: int = 2,
+    progress: Callable[[str], None] = lambda finished: None,
+) -> dict[str, Any]:
+    """Run what is not finished in `work`, and put everything that is into one record."""
+    if budget not in BUDGETS:
+        raise NipdeError(expected=f"a budget among {', '.join(BUDGETS)}", got=repr(budget))
+    jobs = _jobs(budget, work)
+    if unknown := set(only) - set(jobs):
+        raise NipdeError(expected=f"cases among {', '.join(jobs)}", got=", ".join(sorted(unknown)))
+    asked = [name for name in jobs if not only or name in only]
+    for problem in RECIPES:
+        if any(problem in name for name in asked):
+            data(problem, work, trial=budget == "trial")
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        for finished in as_completed([pool.submit(_do, name, budget, work) for name in asked]):
+            progress(finished.result())
+    found: dict[str, Any] = {"rows": [], "inside": {}, "amplitudes": []}
+    for name, (kind, *_) in jobs.items():
+        path = work / budget / name / "result.json"
+        if path.exists():
+            result = json.loads(path.read_text())
+            if kind == "inside":
+                found["inside"][name] = result
+            else:
+                found["rows" if kind != "amplitude" else "amplitudes"].append(result)
+    pending = [name for name in jobs if not (work / budget / name / "result.json").exists()]
+    return {"budget": budget, "minutes": BUDGETS[budget], "context": CONTEXT, **found, "pending": pending}
+
+
+def data(problem: str, work: Path, *, amplitude: float = 1.0, trial: bool = False) -> Archive:
+    """The archive of a problem, generated once; for other amplitudes a small one."""
+    recipe, name, systems, seed = RECIPES[problem], problem, SYSTEMS, SEED
+    if amplitude != 1:
+        recipe = replace(recipe, load_size=amplitude * recipe.load_size)
+        name, systems, seed = f"{problem}-{amplitude:g}", AMPLITUDE_SYSTEMS, OTHER_SEED
+    if trial:
+        recipe, name, systems = replace(recipe, pairs=20), f"{name}-trial", 10
+    place = work / "data" / name
+    if not (place / "manifest.json").exists():
+        generate(Plan(recipe, systems=systems, seed=seed), place, workers=1)
+    return open_archive(place)
+
+
+def _jobs(budget: str, work: Path) -> dict[str, tuple[Any, ...]]:
+    """Every piece of work by name."""
+    jobs: dict[str, tuple[Any, ...]] = {row.name: ("network", row) for row in ROWS}
+    for problem in RECIPES:
+        jobs |= {f"{problem}-{_plain(label)}": ("classical", problem, label) for label in untrained()}
+        jobs[f"{problem}-inside"] = ("inside", problem)
+        for amplitude in AMPLITUDES[1:]:
+            jobs[f"{problem}-amplitude-{amplitude:g}"] = ("amplitude", problem, amplitude)
+    return jobs
+
+
+def _do(name: str, budget: str, work: Path) -> str:
+    torch.set_num_threads(1)
+    out = work / budget / name
+    if not (out / "result.json").exists():
+        kind, *what = _jobs(budget, work)[name]
+        write_result(out, WORK[kind](*what, budget=budget, work=work, out=out))
+    return name
+
+
+def _asked(budget: str) -> dict[str, Any]:
+    """How everything is judged."""
+    return {"context": 8 if budget == "trial" else CONTEXT, "loads": "train", "inversion": False, "kernels": False}
+
+
+def _network(row: Row, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
+    archive = data(row.problem, work, trial=budget == "trial")
+    length: dict[str, Any] = {"minutes": BUDGETS[budget], "clock": "cpu"}
+    if budget == "trial":
+        length |= {"context": 8, "batch": 2}
+    recipe = CASES[row.recipe].with_options(length)
+    run = fit(recipe, archive, out, resume=True)
+    model = load_model(out)
+    return {
+        "problem": row.problem, "label": row.label, "recipe": asdict(recipe), "paper": row.paper, "trained": True,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "steps": run.step, "seconds": run.seconds, "best_step": run.best_step, "validation": run.best,
+        "curve": curve(out), "test": judge(model, archive, kept=KEPT, **_asked(budget)),
+    }  # fmt: skip
+
+
+def _classical(problem: str, label: str, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
+    archive = data(problem, work, trial=budget == "trial")
+    test = judge(untrained()[label], archive, kept=KEPT, **_asked(budget))
+    return {"problem": problem, "label": label, "paper": None, "trained": False, "test": test}
+
+
+def _amplitude(problem: str, amplitude: float, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
+    """Everything on larger loads: networks as trained on those of amplitude 1."""
+    archive = data(problem, work, amplitude=amplitude, trial=budget == "trial")
+    trained = {
+        row.label: load_model(work / budget / row.name)
+        for row in ROWS
+        if row.problem == problem and (work / budget / row.name / "result.json").exists()
+    }
+    rows: list[dict[str, Any]] = []
+    every: dict[str, Any] = {**untrained(), **trained}
+    for label, estimator in every.items():
+        try:
+            test = judge(estimator, archive, kept=("in_context", "held_out"), part="train", **_asked(budget))
+        except NipdeError as error:
+            rows.append({"label": label, "failed": str(error)})
+        else:
+            rows.append({"label": label, "test": test})
+    return {"problem": problem, "amplitude": amplitude, "rows": rows}
+
+
+def _inside(problem: str, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
+    """What is found inside the test specimens, for context sizes and noise."""
+    archive = data(problem, work, trial=budget == "trial")
+    count = 2 if budget == "trial" else 50
+    settings = [(CONTEXT, 0.0), (10, 0.0), (CONTEXT, 0.001), (CONTEXT, 0.01)]
+    if budget == "trial":
+        settings = [(8, 0.0)]
+    reading = _digits if problem == "mmnist" else _fibres
+    read = [
+        {"pairs": pairs, "noise": noise, **reading(archive, count=count, pairs=pairs, noise=noise)}
+        for pairs, noise in settings
+    ]
+    return {"problem": problem, "settings": read}
+
+
+def _bodies(archive: Archive, *, count: int, pairs: int, noise: float, **options: Any) -> list[CellwiseBody]:
+    """Found from the first training loads of every test specimen."""
+    loads = archive.load_indices("train")[:pairs].tolist()
+    read = archive.read(archive.indices("test")[:count], pairs=loads)
+    found = []
+    for number in range(len(read.loads)):
+        given = Pairs.from_arrays(read.loads[number], read.responses[number], grid=archive.grid).to(dtype=torch.float64)
+        given = with_white_noise(given, share=noise, seed=number) if noise else given
+        found.append(ElasticBalance(**options).body(given))
+    return found
+
+
+def _digits(archive: Archive, *, count: int, pairs: int, noise: float) -> dict[str, Any]:
+    chosen = archive.indices("test")[:count]
+    read = archive.read(chosen, pairs=[0])
+    truth = np.stack([cells_of(hidden[0]) for hidden in read.hidden])
+    every = archive.read(archive.indices("test"), pairs=[0]).parameters["image"].astype(int)
+    network = digit_classifier(np.unique(every), epochs=1 if count < 10 else 12)
+    recipe = archive.plan.recipe
+    assert isinstance(recipe, MechanicalMnistRecipe)
+    soft, stiff = recipe.moduli
+    digits = read.parameters["digit"].astype(int)
+    found: dict[str, Any] = {"specimens": len(digits)}
+    maps = {"true map": truth}
+    for name, finite in (("balance of forces", True), ("linear elasticity", False)):
+        bodies = _bodies(archive, count=count, pairs=pairs, noise=noise, finite=finite)
+        maps[name] = np.stack([body.young for body in bodies])
+    for name, moduli in maps.items():
+        answers = digits_in(network, moduli, soft=soft, stiff=stiff)
+        error = np.linalg.norm((moduli - truth).reshape(len(truth), -1), axis=1)
+        error /= np.linalg.norm(truth.reshape(len(truth), -1), axis=1)
+        found[name] = {"modulus_error": float(error.mean()), "worst": float(error.max()),
+                       "correct": int(np.sum(np.array(answers) == digits))}  # fmt: skip
+    return found
+
+
+def _fibres(archive: Archive, *, count: int, pairs: int, noise: float) -> dict[str, Any]:
+    truth = archive.read(archive.indices("test")[:count], pairs=[0]).parameters
+    bodies = _bodies(archive, count=count, pairs=pairs, noise=noise)
+    rows = []
+    for number, body in enumerate(bodies):
+        first, second, line = (float(truth[name][number]) for name in ("angle_1", "angle_2", "line_angle"))
+        rows.append({
+            **_segment_errors(body, (first, second), line),
+            "between": np.degrees(angle_between(first, second)),
+        })  # fmt: skip
+    angles = [value for row in rows for value in row["angles"]]
+    return {
+        "specimens": len(rows),
+        "angle_median": float(np.median(angles)), "angle_worst_decile": float(np.quantile(angles, 0.9)),
+        "line_median": float(np.median([row["line"] for row in rows])),
+        "line_worst_decile": float(np.quantile([row["line"] for row in rows], 0.9)),
+        "cell_median": float(np.median([row["cells"] for row in rows])),
+        "rows": rows,
+    }  # fmt: skip
+
+
+def _segment_errors(body: CellwiseBody, truth: tuple[float, float], line: float) -> dict[str, Any]:
+    """Degrees: of both directions, of the line, and the median over cells."""
+    found = two_segments(body)
+    points = body.mesh.points.mean(1)
+    x, y = (points[:, axis] - body.grid.axes[axis].length / 2 for axis in (0, 1))
+    first = -np.sin(line) * x + np.cos(line) * y >= 0
+    local = np.angle(body.fibre_moment.reshape(-1)) / 2
+    apart = np.abs((local - np.where(first, *truth) + np.pi / 2) % np.pi - np.pi / 2)
+    angles = found.angles
+    if np.cos(found.line - line) < 0:  # the same line, run through the other way
+        angles = angles[::-1]
+    return {
+        "angles": [float(np.degrees(angle_between(one, other))) for one, other in zip(angles, truth, strict=True)],
+        "line": float(np.degrees(angle_between(found.line, line))),
+        "cells": float(np.degrees(np.median(apart))),
+    }
+
+
+def _plain(label: str) -> str:
+    return label.lower().replace(",", "").replace(" ", "-")
+
+
+WORK: dict[str, Callable[..., dict[str, Any]]] = {
+    "network": _network,
+    "classical": _classical,
+    "inside": _inside,
+    "amplitude": _amplitude,
+}

@@ -1,0 +1,97 @@
+"""Mechanical MNIST and tissue: errors of every estimator, larger loads, and what is inside."""
+
+from typing import Any
+
+from nipde.benchmarks.markdown import percent, table
+
+PROBLEMS = {"mmnist": "Mechanical MNIST", "tissue": "Tissue"}
+
+
+def solids(found: dict[str, Any]) -> str:
+    """One table per problem, one of amplitudes, one of what was found inside."""
+    parts = []
+    for problem, title in PROBLEMS.items():
+        rows = [row for row in found["rows"] if row["problem"] == problem]
+        if rows:
+            parts += [
+                f"**{title}, {found['context']} pairs, {rows[0]['test']['systems']} test specimens**\n",
+                _rows(rows),
+            ]
+    parts += [_amplitudes(found), _digits(found), _fibres(found)]
+    networks = f"Networks had {found['minutes']:g} minutes of processor time each, one thread."
+    pending = f" Not run yet: {', '.join(found['pending'])}." if found["pending"] else ""
+    return "\n".join([part for part in parts if part] + [f"\n{networks}{pending}\n"])
+
+
+def _rows(rows: list[dict[str, Any]]) -> str:
+    cells = []
+    for row in sorted(rows, key=lambda row: -row["test"]["held_out"]["mean"]):
+        test = row["test"]
+        cells.append((
+            row["label"], f"{row['parameters']:,}" if row["trained"] else "none trained",
+            "" if row["paper"] is None else f"{row['paper']:.2f} %",
+            percent(test["in_context"]["mean"]), percent(test["held_out"]["mean"]),
+            f"{percent(test['held_out']['low'])} to {percent(test['held_out']['high'])}",
+            percent(test["worst_decile"]["mean"]), f"{row['steps']:,}" if row["trained"] else "",
+            f"{test['seconds_per_system']:.2g} s",
+        ))  # fmt: skip
+    head = ("estimator", "parameters", "paper, in context", "in context", "held out", "90 % interval", "worst decile",
+            "steps", "per specimen")  # fmt: skip
+    return table(head, cells)
+
+
+def _amplitudes(found: dict[str, Any]) -> str:
+    parts = []
+    for problem, title in PROBLEMS.items():
+        larger = {entry["amplitude"]: entry["rows"] for entry in found["amplitudes"] if entry["problem"] == problem}
+        if not larger:
+            continue
+        first = {row["label"]: row["test"]["held_out"]["mean"] for row in found["rows"] if row["problem"] == problem}
+        columns = [{row["label"]: row for row in rows} for rows in larger.values()]
+        cells = [
+            (label, percent(first[label]), *(_held_out(column.get(label)) for column in columns))
+            for label in sorted(first, key=lambda label: -first[label])
+        ]
+        head = ("held out", "loads as trained", *(f"{amplitude:g} × the loads" for amplitude in larger))
+        parts += [f"**{title} under larger loads**\n", table(head, cells)]
+    return "\n".join(parts)
+
+
+def _held_out(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    return percent(row["test"]["held_out"]["mean"]) if "test" in row else "no answer"
+
+
+def _digits(found: dict[str, Any]) -> str:
+    settings = found["inside"].get("mmnist-inside", {}).get("settings", [])
+    cells = [
+        (f"{one['pairs']} pairs, {_noise(one['noise'])}", name, percent(one[name]["modulus_error"]),
+         percent(one[name]["worst"]), f"{one[name]['correct']} of {one['specimens']}")
+        for one in settings for name in ("balance of forces", "linear elasticity", "true map")
+    ]  # fmt: skip
+    head = ("setting", "map of moduli", "error", "worst specimen", "digits recognised")
+    return "**The digit inside**\n\n" + table(head, cells) if cells else ""
+
+
+def _fibres(found: dict[str, Any]) -> str:
+    settings = found["inside"].get("tissue-inside", {}).get("settings", [])
+    cells = [
+        (f"{one['pairs']} pairs, {_noise(one['noise'])}",
+         *(f"{one[name]:.2g}°" for name in ("angle_median", "angle_worst_decile", "line_median", "line_worst_decile",
+                                            "cell_median")))
+        for one in settings
+    ]  # fmt: skip
+    head = (
+        "setting",
+        "fibre angles, median",
+        "worst decile",
+        "line, median",
+        "worst decile",
+        "angle in a cell, median",
+    )
+    return "**The fibres inside**\n\n" + table(head, cells) if cells else ""
+
+
+def _noise(share: float) -> str:
+    return f"{100 * share:g} % noise on the displacements" if share else "no noise"

@@ -1,0 +1,107 @@
+"""Answers of plane elastic bodies: Newton's method for large deformations, one band solve for small ones.
+
+At rest a body is linear, u = K₀⁻¹ M b: K₀ is its stiffness without load, M b the forces at its nodes. Fibres that bear
+no compression are slack there, and not in that kernel.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nipde.errors import KernelError
+from nipde.kernels.acting import ActingKernel
+from nipde.kernels.nonlinear import NonlinearPredictor
+from nipde.physics.elastic import ElasticBody
+
+
+@dataclass(frozen=True, eq=False)
+class BodyAtRest(ActingKernel):
+    """factor · (M⁻¹ K₀)⁻¹ of every body; `bodies` are the systems of the batch in row-major order."""
+
+    bodies: tuple[ElasticBody, ...]
+    factor: Float[Tensor, "*batch"]
+    transposed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.factor.numel() != len(self.bodies) or any(body.grid != self.grid for body in self.bodies):
+            raise KernelError(
+                "bodies do not fit the batch", expected=f"{self.factor.numel()} bodies on {self.grid}",
+                got=[body.grid for body in self.bodies], remedy="give one factor per body, all on one grid",
+            )  # fmt: skip
+
+    @property
+    def components(self) -> tuple[int, int]:
+        """A plane."""
+        return 2, 2
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Axes of the factor."""
+        return tuple(self.factor.shape)
+
+    @property
+    def T(self) -> Self:
+        """K₀ and M are symmetric, their product is not: the transpose takes them in the other order."""
+        return replace(self, transposed=not self.transposed)
+
+    def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
+        factor = torch.as_tensor(factor, dtype=self.factor.dtype, device=self.factor.device)
+        return replace(self, factor=self.factor * factor)
+
+    def predict(
+        self, loads: Float[Tensor, "*batch_pair_component_space"]
+    ) -> Float[Tensor, "*batch_pair_component_space"]:
+        """One band factor per body, two triangular solves per load."""
+
+        def answers(body: ElasticBody, fields: np.ndarray) -> np.ndarray:
+            if not self.transposed:
+                return body.solve_at_rest(fields)
+            weights = body.grid.weights
+            return body.forces_at_rest(fields * weights) / weights
+
+        return _each(self.bodies, self.batch, loads.to(self.factor), answers) * self.factor[(..., *(None,) * 4)]
+
+    def _ones(self) -> Float[Tensor, "*space"]:
+        return self.factor.new_ones(self.grid.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class BodyPredictor(NonlinearPredictor):
+    """Bodies under any loads; `kernel` is what they are at rest."""
+
+    kernel: BodyAtRest
+
+    @classmethod
+    def of(cls, bodies: Sequence[ElasticBody], *, like: Float[Tensor, "*batch"]) -> Self:
+        """Bodies in row-major order; `like` gives batch axes, precision and place."""
+        grid = bodies[0].grid
+        return cls(grid, BodyAtRest(grid, tuple(bodies), torch.ones_like(like)))
+
+    @property
+    def bodies(self) -> tuple[ElasticBody, ...]:
+        """One per system."""
+        return self.kernel.bodies
+
+    def predict(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Tensor:
+        """Newton's method, load by load; a SolverError where a body does not stand its load."""
+        kernel = self.kernel
+        return _each(kernel.bodies, kernel.batch, loads.to(kernel.factor), lambda body, fields: body.solve(fields))
+
+
+def _each(
+    bodies: Sequence[ElasticBody],
+    batch: tuple[int, ...],
+    loads: Tensor,
+    answers: Callable[[ElasticBody, np.ndarray], np.ndarray],
+) -> Tensor:
+    """Answers of every body to its loads, in double precision."""
+    wide = torch.broadcast_shapes(batch, loads.shape[:-4])
+    numbers = np.broadcast_to(np.arange(len(bodies)).reshape(batch), wide).reshape(-1).tolist()
+    fields = loads.detach().double().cpu().expand(*wide, *loads.shape[-4:]).reshape(-1, *loads.shape[-4:]).numpy()
+    found = np.stack([answers(bodies[number], own) for number, own in zip(numbers, fields, strict=True)])
+    return loads.new_tensor(found).reshape(*wide, *loads.shape[-4:])

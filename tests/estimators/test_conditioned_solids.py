@@ -1,0 +1,116 @@
+"""Conditioned NIPS on laws that are not linear: a body, or a network beside the kernel; corrected where linear."""
+
+import numpy as np
+import pytest
+import torch
+
+from nipde.context.pairs import Pairs
+from nipde.errors import PairsError
+from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.conditioning.linear_part import linear_part
+from nipde.estimators.conditioning.whitening import whiten
+from nipde.grid import Grid
+from nipde.kernels.base import Kernel
+from nipde.physics.hyperelastic import NeoHookean
+from nipde.physics.periodic_fields import PowerLawField
+
+GRID = Grid.uniform(9, length=8.0)
+
+
+def specimen(*, count=10, seed=0, size=0.05):
+    modulus = np.random.default_rng(3).uniform(1, 5, (8, 8))
+    fields = PowerLawField().sample(GRID, rng=np.random.default_rng(seed), count=2 * count)
+    loads = size * fields.reshape(count, 2, *GRID.shape)
+    return Pairs.from_arrays(loads, NeoHookean(GRID, modulus).solve(loads), grid=GRID)
+
+
+@pytest.fixture(scope="module")
+def both():
+    return specimen(), specimen(count=4, seed=1)
+
+
+def headed(seed=0, *, away=True):
+    torch.manual_seed(seed)
+    model = ConditionedNIPS(dimension=2, components=(2, 2), prior="gated", head=True, channels=8, terms=4).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.02 * away * torch.randn_like(parameter))
+    return model
+
+
+def elastic():
+    return ConditionedNIPS(dimension=2, components=(2, 2), prior="elastic").double()
+
+
+def relative(found, expected):
+    return float(((found - expected).norm() / expected.norm()).detach())
+
+
+def test_a_body_needs_no_training(both):
+    context, queries = both
+    found = elastic()(context)
+    assert not found.linear
+    assert relative(found @ queries.loads, queries.responses) < 1e-6
+
+
+@pytest.mark.parametrize("model", [elastic(), headed()], ids=["elastic", "gated"])
+def test_the_order_of_pairs_does_not_matter(model, both):
+    context, queries = both
+    turned = context.take(torch.randperm(context.count, generator=torch.Generator().manual_seed(0)))
+    one, other = (model(pairs) @ queries.loads for pairs in (context, turned))
+    assert relative(one, other) < 1e-9
+
+
+def test_a_head_is_silent_at_the_start_and_not_linear_later(both):
+    context, queries = both
+    loads = queries.loads
+    fresh, moved = headed(away=False)(context), headed()(context)
+    assert relative(fresh @ (2 * loads), 2 * (fresh @ loads)) < 1e-12
+    assert relative(moved @ (2 * loads), 2 * (moved @ loads)) > 1e-6
+    assert float((moved @ torch.zeros_like(loads)).detach().abs().max()) < 1e-15  # at rest nothing moves
+    assert isinstance(moved.kernel, Kernel)
+
+
+def test_units_of_length_and_force_do_not_matter_to_a_head(both):
+    """A displacement has the unit of length: strains stay."""
+    context, queries = both
+    model = headed()
+    wide = GRID.stretched(1000.0)
+    there = Pairs(wide, context.loads * 3 / 1000, context.responses * 1000)
+    expected = model(context) @ queries.loads
+    assert relative(model(there) @ (queries.loads * 3 / 1000), 1000 * expected) < 1e-6
+
+
+def test_every_parameter_learns(both):
+    context, queries = both
+    model = headed()
+    (model(context) @ queries.loads).square().sum().backward()
+    silent = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    # Without noise nothing weighs it, and the correction is all or nothing in its smoothness.
+    assert set(silent) <= {"balance"}
+    assert float(model.head.inner.weight.grad.abs().max()) > 0
+
+
+def test_what_is_linear_is_kept_and_chance_is_not():
+    rng = torch.Generator().manual_seed(0)
+    grid = Grid.uniform(9)
+    loads = torch.randn(1, 30, 1, *grid.shape, generator=rng, dtype=torch.float64)
+    loads[..., 0, :] = loads[..., -1, :] = loads[..., 0] = loads[..., -1] = 0
+    chance = torch.randn(1, 30, 1, *grid.shape, generator=rng, dtype=torch.float64)
+    whitened = whiten(
+        Pairs(grid, loads, chance), metric=torch.ones(7, 7, dtype=torch.float64), noise=torch.zeros(1).double(),
+        balance=torch.tensor(1.0).double(),
+    )  # fmt: skip
+    strengths = whitened.strengths
+    kept = linear_part(whitened.turned(0.1 * loads), whitened) * strengths
+    assert float(kept.min()) > 0.99
+    assert float((linear_part(whitened.turned(chance), whitened) * strengths).max()) < 0.3
+
+
+def test_what_does_not_fit_is_refused(both):
+    with pytest.raises(PairsError, match="head"):
+        ConditionedNIPS(dimension=2, components=(2, 2), prior="elastic", head=True)
+    context, _ = both
+    mask = torch.rand(context.responses.shape) > 0.5
+    with pytest.raises(PairsError, match="not linear"):
+        headed()(Pairs(GRID, context.loads, context.responses, mask))
