@@ -153,9 +153,11 @@ class Proportional:
 class StandIn(torch.nn.Module):
     """Has the signature of ConditionedNIPS and two weights: any grid, any number of pairs, a prior."""
 
-    def __init__(self, *, dimension, components=(1, 1), prior="elliptic", drift=False, channels=32, terms=12) -> None:
+    def __init__(
+        self, *, dimension, components=(1, 1), prior="elliptic", drift=False, head=False, channels=32, terms=12
+    ) -> None:
         super().__init__()
-        self.options = (dimension, components, prior, drift, channels, terms)
+        self.options = (dimension, components, prior, drift, channels, terms, head)
         self.prior, self.rest = (torch.nn.Parameter(0.01 * torch.randn(())) for _ in range(2))
 
     def forward(self, pairs):

@@ -24,7 +24,7 @@ def test_every_case_survives_json(name):
 
 def test_every_option_survives_json_and_is_not_its_default():
     changed = replace(
-        RECIPE, model=ModelRecipe("conditioned", 3, 7, 5, "gated", True, 4), context=9, queries=2, orders=3,
+        RECIPE, model=ModelRecipe("conditioned", 3, 7, 5, "gated", True, 4, True), context=9, queries=2, orders=3,
         noise=0.1, load_noise=0.2, symmetries=True, prior_weight=0.5, batch=6, parts=2, steps=None, minutes=1.5,
         clock="cpu", learning_rate=0.3, warmup=7, second_moment=0.9, weight_decay=1e-3, clip=0.5, precision="float64",
         seed=8, validate_every=11, validation_systems=3,
@@ -180,7 +180,8 @@ def test_modes_and_components_reach_the_network():
 
 def test_sizes_reach_the_conditioned_network(stand_in):
     grid, recipe = Grid.uniform(5, dimension=3), ModelRecipe("conditioned", channels=7, prior="gated", terms=4)
-    assert build(recipe, grid, pairs=4).options == (3, (1, 1), "gated", False, 7, 4)
+    assert build(recipe, grid, pairs=4).options == (3, (1, 1), "gated", False, 7, 4, False)
+    assert build(replace(recipe, head=True), grid, pairs=4).options[-1]
     assert build(replace(recipe, drift=True), grid, pairs=4, components=2).options[1:4] == ((2, 2), "gated", True)
     assert build(recipe, grid, pairs=4, components=2, response_components=3).options[1] == (3, 2)
 

@@ -21,9 +21,9 @@ class ModelRecipe:
     channels: int = option(40, "d_k, the rank of the kernel (AFNO has none: its rank is the number of pairs)")
     modes: int | None = option(None, "Fourier modes per axis of NIPS; all by default")
     prior: Literal["elliptic", "gated"] = option("elliptic", "prior of the conditioned model: elliptic or gated")
-    head: bool = option(False, "let a gated prior answer with what is not linear in the load, too")
     drift: bool = option(False, "let the prior of the conditioned model have a drift, so that it need not be symmetric")
     terms: int = option(12, "terms of the prior of the conditioned model")
+    head: bool = option(False, "let a gated prior answer with what is not linear in the load, too")
 
     @property
     def adapts(self) -> bool:
