@@ -17,6 +17,7 @@ VERBS = {
     "design": "rank the loads worth applying next",
     "report": "the page of a measurement alone",
     "publish": "write a run's weights with bands, alarm and a card, to share them",
+    "export": "write an archive in the layout of others: The Well's HDF5",
     "bench": "measure, and write what was measured to results/",
 }
 
