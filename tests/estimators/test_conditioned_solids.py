@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.estimators.conditioning.linear_part import linear_part
 from nipde.estimators.conditioning.whitening import whiten
+from nipde.estimators.elastic_balance import ElasticBalance
 from nipde.grid import Grid
 from nipde.kernels.base import Kernel
 from nipde.physics.hyperelastic import NeoHookean
@@ -17,8 +19,8 @@ from nipde.physics.periodic_fields import PowerLawField
 GRID = Grid.uniform(9, length=8.0)
 
 
-def specimen(*, count=10, seed=0, size=0.05):
-    modulus = np.random.default_rng(3).uniform(1, 5, (8, 8))
+def specimen(*, count=10, seed=0, size=0.05, stiff=5.0):
+    modulus = np.where(np.add.outer(np.arange(8), np.arange(8)) % 5 < 2, stiff, 1.0)
     fields = PowerLawField().sample(GRID, rng=np.random.default_rng(seed), count=2 * count)
     loads = size * fields.reshape(count, 2, *GRID.shape)
     return Pairs.from_arrays(loads, NeoHookean(GRID, modulus).solve(loads), grid=GRID)
@@ -102,9 +104,25 @@ def test_what_is_linear_is_kept_and_chance_is_not():
         balance=torch.tensor(1.0).double(),
     )  # fmt: skip
     strengths = whitened.strengths
-    kept = linear_part(whitened.turned(0.1 * loads), whitened) * strengths
-    assert float(kept.min()) > 0.99
-    assert float((linear_part(whitened.turned(chance), whitened) * strengths).max()) < 0.3
+    kept, score = linear_part(whitened.turned(0.1 * loads), whitened)
+    assert float((kept * strengths).min()) > 0.99
+    assert float(score) < 0.9 * float((0.1 * loads).square().sum())
+    kept, score = linear_part(whitened.turned(chance), whitened)
+    assert float((kept * strengths).max()) < 0.3
+    assert float(score) == pytest.approx(float(chance.square().sum()), rel=0.1)
+
+
+def test_a_body_that_noise_has_spoilt_is_not_believed(both):
+    """Then the answer is that of a linear map; without noise, the body's."""
+    context, _ = both
+    queries = specimen(count=4, seed=1, stiff=500.0)
+    noisy = with_white_noise(specimen(count=40, stiff=500.0), share=0.02, seed=0)
+    body = ElasticBalance()(noisy)
+    found = elastic()(noisy)
+    errors = [relative(which @ queries.loads, queries.responses) for which in (body, found)]
+    assert errors[1] < 0.1 < errors[0]
+    assert float(found.alone.kernel.factor) == 0
+    assert float(elastic()(context).alone.kernel.factor) == 1
 
 
 def test_what_does_not_fit_is_refused(both):

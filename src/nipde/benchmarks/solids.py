@@ -6,6 +6,7 @@ time. Also: the same at two and four times the loads, the digit inside, the fibr
 """
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
@@ -34,6 +35,7 @@ from nipde.estimators.elastic_balance import ElasticBalance
 from nipde.estimators.minimum_norm import MinimumNorm
 from nipde.estimators.ridge import Ridge
 from nipde.physics.cellwise import CellwiseBody
+from nipde.physics.elastic import NEWTON
 from nipde.training.cases import CASES
 from nipde.training.fit import fit
 from nipde.training.weights import load_model
@@ -49,6 +51,8 @@ RECIPES: dict[str, MechanicalMnistRecipe | TissueRecipe] = {
 SYSTEMS = 500
 #: Loads times these; few systems, all of them for the test.
 AMPLITUDES, AMPLITUDE_SYSTEMS = (1.0, 2.0, 4.0), 10
+#: Noise on displacements, and test systems it is tried on.
+NOISES, NOISE_SYSTEMS = (1e-4, 1e-3, 1e-2), 10
 #: Of these: none of their digits is among those that networks were trained on.
 OTHER_SEED = 4
 
@@ -83,6 +87,11 @@ ROWS = [
 BUDGETS = {"trial": 0.05, "quick": 8.0, "standard": 40.0}
 
 
+#: Kind of work -> where it stands in the record.
+KINDS = {"network": "rows", "classical": "rows", "inside": "inside", "amplitude": "amplitudes", "noise": "noises",
+         "set": "sets"}  # fmt: skip
+
+
 def untrained() -> dict[str, Estimator]:
     """What needs no training, by label."""
     return {
@@ -115,15 +124,11 @@ def measure(
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         for finished in as_completed([pool.submit(_do, name, budget, work) for name in asked]):
             progress(finished.result())
-    found: dict[str, Any] = {"rows": [], "inside": {}, "amplitudes": []}
+    found: dict[str, list[dict[str, Any]]] = {place: [] for place in KINDS.values()}
     for name, (kind, *_) in jobs.items():
         path = work / budget / name / "result.json"
         if path.exists():
-            result = json.loads(path.read_text())
-            if kind == "inside":
-                found["inside"][name] = result
-            else:
-                found["rows" if kind != "amplitude" else "amplitudes"].append(result)
+            found[KINDS[kind]].append(json.loads(path.read_text()))
     pending = [name for name in jobs if not (work / budget / name / "result.json").exists()]
     return {"budget": budget, "minutes": BUDGETS[budget], "context": CONTEXT, **found, "pending": pending}
 
@@ -148,6 +153,9 @@ def _jobs(budget: str, work: Path) -> dict[str, tuple[Any, ...]]:
     for problem in RECIPES:
         jobs |= {f"{problem}-{_plain(label)}": ("classical", problem, label) for label in untrained()}
         jobs[f"{problem}-inside"] = ("inside", problem)
+        jobs[f"{problem}-set"] = ("set", problem)
+        for noise in NOISES:
+            jobs[f"{problem}-noise-{noise:g}"] = ("noise", problem, noise)
         for amplitude in AMPLITUDES[1:]:
             jobs[f"{problem}-amplitude-{amplitude:g}"] = ("amplitude", problem, amplitude)
     return jobs
@@ -207,6 +215,41 @@ def _amplitude(problem: str, amplitude: float, *, budget: str, work: Path, out: 
         else:
             rows.append({"label": label, "test": test})
     return {"problem": problem, "amplitude": amplitude, "rows": rows}
+
+
+def _noise(problem: str, noise: float, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
+    """What needs no training, with white noise on the context's responses."""
+    archive = data(problem, work, trial=budget == "trial")
+    rows = []
+    for label, estimator in untrained().items():
+        asked = {**_asked(budget), "noise": noise, "systems": 1 if budget == "trial" else NOISE_SYSTEMS}
+        rows.append({"label": label, "test": judge(estimator, archive, kept=("in_context", "held_out"), **asked)})
+    return {"problem": problem, "noise": noise, "rows": rows}
+
+
+def _set(problem: str, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
+    """The data set itself: whole, solved, and the same from one worker and from two."""
+    archive = data(problem, work, trial=budget == "trial")
+    archive.verify()
+    told = [archive.read([number]).diagnostics for number in range(len(archive))]
+    of = {name: np.stack([one[name][0] for one in told]) for name in told[0]}
+    recipe, systems = RECIPES[problem], 20
+    if budget == "trial":
+        recipe, systems = replace(recipe, pairs=4), 2
+    digests = []
+    for workers in (1, 2):
+        place = work / "data" / f"{problem}-{budget}-by-{workers}"
+        shutil.rmtree(place, ignore_errors=True)
+        generate(Plan(recipe, systems=systems, seed=SEED, shard_systems=5), place, workers=workers)
+        digests.append(open_archive(place).digest)
+        shutil.rmtree(place)
+    return {
+        "problem": problem, "systems": len(archive), "solves": int(of["residual"].size), "damaged_files": 0,
+        "unsolved": int(np.sum(~(of["residual"] <= NEWTON.tolerance))), "largest_residual": float(of["residual"].max()),
+        "iterations": float(of["iterations"].mean()), "most_iterations": int(of["iterations"].max()),
+        "smallest_jacobian": float(of["smallest_jacobian"].min()), "digest": archive.digest,
+        "subset": {"systems": systems, "same": digests[0] == digests[1], "digest": digests[0]},
+    }  # fmt: skip
 
 
 def _inside(problem: str, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
@@ -308,4 +351,6 @@ WORK: dict[str, Callable[..., dict[str, Any]]] = {
     "classical": _classical,
     "inside": _inside,
     "amplitude": _amplitude,
+    "noise": _noise,
+    "set": _set,
 }

@@ -1,5 +1,6 @@
 """Mechanical MNIST and tissue: errors of every estimator, larger loads, and what is inside."""
 
+from collections.abc import Callable
 from typing import Any
 
 from nipde.benchmarks.markdown import percent, table
@@ -17,7 +18,10 @@ def solids(found: dict[str, Any]) -> str:
                 f"**{title}, {found['context']} pairs, {rows[0]['test']['systems']} test specimens**\n",
                 _rows(rows),
             ]
-    parts += [_amplitudes(found), _digits(found), _fibres(found)]
+    parts += [
+        _compared(found, "amplitudes", "amplitude", "under larger loads", lambda value: f"{value:g} × the loads"),
+        _compared(found, "noises", "noise", "with noise", _noise), _digits(found), _fibres(found), _sets(found),
+    ]  # fmt: skip
     networks = f"Networks had {found['minutes']:g} minutes of processor time each, one thread."
     pending = f" Not run yet: {', '.join(found['pending'])}." if found["pending"] else ""
     return "\n".join([part for part in parts if part] + [f"\n{networks}{pending}\n"])
@@ -40,20 +44,21 @@ def _rows(rows: list[dict[str, Any]]) -> str:
     return table(head, cells)
 
 
-def _amplitudes(found: dict[str, Any]) -> str:
+def _compared(found: dict[str, Any], where: str, what: str, title: str, head: Callable[[float], str]) -> str:
+    """Held-out errors of all estimators, one column per value of `what`."""
     parts = []
-    for problem, title in PROBLEMS.items():
-        larger = {entry["amplitude"]: entry["rows"] for entry in found["amplitudes"] if entry["problem"] == problem}
-        if not larger:
+    for problem, name in PROBLEMS.items():
+        entries = {entry[what]: entry["rows"] for entry in found[where] if entry["problem"] == problem}
+        if not entries:
             continue
         first = {row["label"]: row["test"]["held_out"]["mean"] for row in found["rows"] if row["problem"] == problem}
-        columns = [{row["label"]: row for row in rows} for rows in larger.values()]
+        columns = [{row["label"]: row for row in rows} for rows in entries.values()]
         cells = [
             (label, percent(first[label]), *(_held_out(column.get(label)) for column in columns))
             for label in sorted(first, key=lambda label: -first[label])
+            if any(label in column for column in columns)
         ]
-        head = ("held out", "loads as trained", *(f"{amplitude:g} × the loads" for amplitude in larger))
-        parts += [f"**{title} under larger loads**\n", table(head, cells)]
+        parts += [f"**{name} {title}**\n", table(("held out", "as above", *map(head, entries)), cells)]
     return "\n".join(parts)
 
 
@@ -64,7 +69,7 @@ def _held_out(row: dict[str, Any] | None) -> str:
 
 
 def _digits(found: dict[str, Any]) -> str:
-    settings = found["inside"].get("mmnist-inside", {}).get("settings", [])
+    settings = _settings(found, "mmnist")
     cells = [
         (f"{one['pairs']} pairs, {_noise(one['noise'])}", name, percent(one[name]["modulus_error"]),
          percent(one[name]["worst"]), f"{one[name]['correct']} of {one['specimens']}")
@@ -75,7 +80,7 @@ def _digits(found: dict[str, Any]) -> str:
 
 
 def _fibres(found: dict[str, Any]) -> str:
-    settings = found["inside"].get("tissue-inside", {}).get("settings", [])
+    settings = _settings(found, "tissue")
     cells = [
         (f"{one['pairs']} pairs, {_noise(one['noise'])}",
          *(f"{one[name]:.2g}°" for name in ("angle_median", "angle_worst_decile", "line_median", "line_worst_decile",
@@ -91,6 +96,23 @@ def _fibres(found: dict[str, Any]) -> str:
         "angle in a cell, median",
     )
     return "**The fibres inside**\n\n" + table(head, cells) if cells else ""
+
+
+def _sets(found: dict[str, Any]) -> str:
+    cells = [
+        (PROBLEMS[one["problem"]], f"{one['systems']}", f"{one['solves']:,}", f"{one['unsolved']}",
+         f"{one['largest_residual']:.1e}", f"{one['iterations']:.2g}, at most {one['most_iterations']}",
+         f"{one['smallest_jacobian']:.2g}", f"{one['damaged_files']}",
+         f"{'the same' if one['subset']['same'] else 'different'} ({one['subset']['systems']} systems)")
+        for one in found["sets"]
+    ]  # fmt: skip
+    head = ("data set", "specimens", "solves", "not converged", "largest residual", "iterations", "smallest J",
+            "damaged files", "digest, 1 and 2 workers")  # fmt: skip
+    return "**The data sets**\n\n" + table(head, cells) if cells else ""
+
+
+def _settings(found: dict[str, Any], problem: str) -> list[dict[str, Any]]:
+    return [setting for one in found["inside"] if one["problem"] == problem for setting in one["settings"]]
 
 
 def _noise(share: float) -> str:

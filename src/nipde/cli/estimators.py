@@ -5,7 +5,7 @@ from pathlib import Path
 from nipde.data.archive import Archive
 from nipde.errors import PairsError
 from nipde.estimators.base import Estimator
-from nipde.evaluation.named import NAMES, named
+from nipde.evaluation.named import NAMES, SOLIDS, named
 
 
 def described() -> str:
@@ -13,7 +13,8 @@ def described() -> str:
     from nipde.training.pretrained import names
 
     return (
-        f"pretrained weights ({', '.join(names())}), a method ({', '.join(NAMES)}), a run's folder or a file of weights"
+        f"pretrained weights ({', '.join(names())}), a method ({', '.join(NAMES)}), one for plane solids "
+        f"({', '.join(SOLIDS)}), a run's folder or a file of weights"
     )
 
 
@@ -22,7 +23,7 @@ def estimator_of(what: str, archive: Archive, *, training: Archive | None = None
     from nipde.training.pretrained import load, names
     from nipde.training.weights import load_model
 
-    if what in NAMES:
+    if what in (*NAMES, *SOLIDS):
         return named(what, archive, training=training)
     if what in names():
         return load(what)

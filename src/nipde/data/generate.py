@@ -82,7 +82,7 @@ def make_shard(plan: Plan, storage: Storage, shard: int) -> tuple[ShardRecord, b
     found = _intact_record(storage, shard)
     if found is not None:
         return found, False
-    record = ShardRecord(shard, _write_shard(plan, storage, shard), versions())
+    record = ShardRecord(shard, _write_shard(plan, storage, shard), versions(*plan.recipe.stands_on))
     storage.write(record.key, record.to_bytes())
     return record, True
 

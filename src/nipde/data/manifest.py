@@ -94,10 +94,10 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-@lru_cache(maxsize=1)
-def versions() -> dict[str, str]:
-    """What computed a shard."""
-    names = ("nipde", "numpy", "scipy", "zarr")
+@lru_cache(maxsize=8)
+def versions(*beyond: str) -> dict[str, str]:
+    """What computed a shard; `beyond`: what else a recipe's solver stands on."""
+    names = ("nipde", "numpy", "scipy", "zarr", *beyond)
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 

@@ -32,6 +32,7 @@ class SolidRecipe(Recipe):
     """A plane solid under body forces, held on all sides."""
 
     systems: ClassVar[int] = 500
+    stands_on: ClassVar[tuple[str, ...]] = ("numba",)
 
     nodes: int = option(29, "nodes per axis", flag="grid")
     shared_loads: bool = option(True, "give every system the same loads, as the paper does; false: each its own")

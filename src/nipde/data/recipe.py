@@ -32,6 +32,8 @@ class Recipe(ABC):
     catalogue: ClassVar[int | None] = None
     #: Whom to name, and under which licence, where a recipe uses the work of others.
     attribution: ClassVar[str] = ""
+    #: Packages whose version may change a solution's last digits, besides NumPy and SciPy.
+    stands_on: ClassVar[tuple[str, ...]] = ()
 
     nodes: int = option(21, "nodes per axis", flag="grid")
     pairs: int = option(100, "loads and responses per system")

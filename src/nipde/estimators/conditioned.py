@@ -31,6 +31,7 @@ from nipde.estimators.conditioning.query_head import QueryHead
 from nipde.estimators.conditioning.wavenumber import WaveFunction, inverse_square
 from nipde.estimators.conditioning.whitening import Whitened, whiten
 from nipde.grid import Grid
+from nipde.kernels.body import BodyPredictor
 from nipde.kernels.conditioned import ConditionedKernel, Prior, Seen
 from nipde.kernels.corrected import CorrectedPredictor, HeadedKernel
 from nipde.kernels.low_rank import LowRankKernel
@@ -152,9 +153,17 @@ class ConditionedNIPS(nn.Module):
         whitened = self._whitened(flat, noise)
         alone = self._alone(pairs, flat, whitened)
         residual = whitened.turned(flat.responses - alone.predict(flat.loads))
-        metric = self._functions(flat.grid)[0]
-        kept = linear_part(residual, whitened)[..., *(None,) * (self.dimension + 1)]
-        correction = LowRankKernel(flat.grid, residual * kept, self._right(whitened, flat, metric))
+        kept, score = linear_part(residual, whitened)
+        if isinstance(alone, BodyPredictor):
+            # A body that explains less than any linear map does, as with much noise, is not believed.
+            every = whitened.turned(flat.responses)
+            linear, without = linear_part(every, whitened)
+            worse = without < score
+            alone = alone.without(worse)
+            axes = (..., *(None,) * (self.dimension + 2))
+            residual, kept = torch.where(worse[axes], every, residual), torch.where(worse[:, None], linear, kept)
+        left = residual * kept[..., *(None,) * (self.dimension + 1)]
+        correction = LowRankKernel(flat.grid, left, self._right(whitened, flat, self._functions(flat.grid)[0]))
         correction = correction.with_batch(pairs.batch).stretched(pairs.grid)
         return CorrectedPredictor(pairs.grid, alone.kernel, alone, correction, pairs.batch)
 

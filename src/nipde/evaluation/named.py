@@ -1,6 +1,8 @@
 """The classical estimators by name: some need nothing, some are fitted on true kernels of training systems."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -9,6 +11,8 @@ from nipde.data.archive import Archive
 from nipde.errors import ArchiveError, PairsError
 from nipde.estimators.adjoint import AdjointGaussNewton
 from nipde.estimators.base import Estimator
+from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.elastic_balance import ElasticBalance
 from nipde.estimators.empirical_bayes import EmpiricalBayes
 from nipde.estimators.equation_error import EquationError
 from nipde.estimators.inversion.regularisers import TotalVariation
@@ -23,6 +27,12 @@ ESTIMATORS: dict[str, Estimator] = {
     "equation-error": EquationError(),
     "adjoint": AdjointGaussNewton(),
     "adjoint-tv": AdjointGaussNewton(regulariser=TotalVariation()),
+}
+#: For plane solids: forces and displacements of two components.
+SOLIDS: dict[str, Callable[[], Estimator]] = {
+    "elastic-balance": ElasticBalance,
+    "linear-elasticity": partial(ElasticBalance, finite=False),
+    "conditioned-elastic": lambda: ConditionedNIPS(dimension=2, components=(2, 2), prior="elastic").double(),
 }
 FITTED: dict[str, type[TrainingSpan] | type[EmpiricalBayes]] = {
     "training-span": TrainingSpan,
@@ -40,8 +50,10 @@ def named(name: str, archive: Archive, *, training: Archive | None = None) -> Es
     """
     if name in FITTED:
         return _fitted(name, archive if training is None else training)
+    if name in SOLIDS:
+        return SOLIDS[name]()
     if name not in ESTIMATORS:
-        raise PairsError(expected=f"an estimator among {', '.join(NAMES)}", got=name)
+        raise PairsError(expected=f"an estimator among {', '.join((*NAMES, *SOLIDS))}", got=name)
     estimator, mean = ESTIMATORS[name], face_mean_of(archive)
     if isinstance(estimator, EquationError | AdjointGaussNewton) and mean is not None:
         return replace(estimator, face_mean=mean)

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from nipde.errors import KernelError
@@ -87,10 +87,19 @@ class BodyPredictor(NonlinearPredictor):
         """One per system."""
         return self.kernel.bodies
 
+    def without(self, systems: Bool[Tensor, "*batch"]) -> Self:
+        """The same, some systems left without a body: they do not move."""
+        return replace(self, kernel=replace(self.kernel, factor=torch.where(systems, 0.0, self.kernel.factor)))
+
     def predict(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Tensor:
         """Newton's method, load by load; a SolverError where a body does not stand its load."""
         kernel = self.kernel
-        return _each(kernel.bodies, kernel.batch, loads.to(kernel.factor), lambda body, fields: body.solve(fields))
+        still = (kernel.factor == 0)[(..., *(None,) * 4)]
+        answers = _each(
+            kernel.bodies, kernel.batch, loads.to(kernel.factor).masked_fill(still, 0.0),
+            lambda body, fields: body.solve(fields) if fields.any() else np.zeros_like(fields),
+        )  # fmt: skip
+        return answers * kernel.factor[(..., *(None,) * 4)]
 
 
 def _each(

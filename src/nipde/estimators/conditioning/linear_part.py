@@ -18,15 +18,15 @@ PENALTIES = tuple(10.0**power for power in range(-10, 3))
 @torch.no_grad()
 def linear_part(
     residual: Float[Tensor, "system pair component *space"], whitened: Whitened
-) -> Float[Tensor, "system pair"]:
-    """The weights; zero for systems of which nothing linear is left."""
+) -> tuple[Float[Tensor, "system pair"], Float[Tensor, " system"]]:
+    """The weights, zero for systems of which nothing linear is left; and the score they reach."""
     strengths = (whitened.strengths - whitened.penalty[:, None]).clamp(min=0)
     sizes = residual.double().square().flatten(2).sum(2)
     penalties = strengths.new_tensor(PENALTIES)[:, None] * strengths.amax(1)
-    penalties = torch.maximum(penalties, whitened.penalty)
     share = penalties[..., None] / (strengths + penalties[..., None])
     scores = (share.square() * sizes).sum(-1) / share.mean(-1).square()
     best = scores.argmin(0)
     chosen = penalties.gather(0, best[None]).squeeze(0)
-    worth = scores.gather(0, best[None]).squeeze(0) < sizes.sum(1)
-    return torch.where(worth[:, None], 1 / (strengths + chosen[:, None]), 0.0).to(residual)
+    lowest, nothing = scores.gather(0, best[None]).squeeze(0), sizes.sum(1)
+    kept = torch.where((lowest < nothing)[:, None], 1 / (strengths + chosen[:, None]), 0.0)
+    return kept.to(residual), torch.minimum(lowest, nothing)
