@@ -37,54 +37,63 @@ def frozen(model):
     return model.eval().requires_grad_(False)
 
 
-def models():
+SIZES = {"pairs": D, "layers": 2}
+MODELS = {
+    "NIPS": lambda: nipde.NIPS(GRID, channels=8, **SIZES),
+    "NAO": lambda: nipde.NAO(GRID, channels=8, **SIZES),
+    "AFNO": lambda: nipde.AFNO(GRID, **SIZES),
+    "NIPS-mlp": lambda: nipde.NIPSMLP(GRID, channels=8, **SIZES),
+}
+
+
+def answered_alone(folder):
+    done = subprocess.run([sys.executable, "-I", "-c", ALONE, str(folder)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return {place.name: np.load(place / "found.npy") for place in folder.iterdir()}
+
+
+def check_same(found, expected):
+    assert found.shape == tuple(expected.shape)
+    assert np.abs(found - expected.numpy()).max() < 1e-5 * float(expected.abs().max())
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "NIPS" else [pytest.mark.slow]) for name in MODELS]
+)
+def test_onnxruntime_answers_as_a_model_does(name, tmp_path):
     torch.manual_seed(0)
-    sizes = {"pairs": D, "layers": 2}
-    return {
-        "NIPS": frozen(nipde.NIPS(GRID, channels=8, **sizes)),
-        "AFNO": frozen(nipde.AFNO(GRID, **sizes)),
+    model = frozen(MODELS[name]())
+    (tmp_path / name).mkdir()
+    two = nipde.Pairs(GRID, some_fields(2, D), some_fields(2, D, seed=1))
+    to_onnx(model, tmp_path / name / "model.onnx", pairs=two)
+    given = {
+        "loads": 7 * some_fields(3, D, seed=2),
+        "responses": some_fields(3, D, seed=3),
+        "queries": some_fields(3, 5, seed=4),
     }
+    for key, values in given.items():
+        np.save(tmp_path / name / f"{key}.npy", values.numpy())
+    expected = model(nipde.Pairs(GRID, given["loads"], given["responses"])) @ given["queries"]
+    check_same(answered_alone(tmp_path)[name], expected)
 
 
-def kernels():
-    measurement = nipde.read(nipde.sample())
-    pairs = measurement.pairs.to(dtype=torch.float32)
-    return {
+@pytest.mark.timeout(900)
+def test_onnxruntime_answers_as_kernels_do(tmp_path):
+    pairs = nipde.read(nipde.sample()).pairs.to(dtype=torch.float32)
+    loads = some_fields(6, seed=5)
+    kernels = {
         "gated": nipde.load("darcy-two-phase-gated")(pairs),
         "elliptic": nipde.load("darcy-two-phase")(pairs),
-        "ridge": nipde.Ridge(1e-3)(
-            pairs.take(slice(0, 4)).__class__(pairs.grid, pairs.loads[:4], pairs.responses[:4].nan_to_num())
-        ),
+        "ridge": nipde.Ridge(1e-3)(pairs),
     }
-
-
-def test_onnxruntime_answers_as_nipde_does(tmp_path):
-    expected = {}
-    for name, model in models().items():
-        (tmp_path / name).mkdir()
-        to_onnx(
-            model, tmp_path / name / "model.onnx", pairs=nipde.Pairs(GRID, some_fields(2, D), some_fields(2, D, seed=1))
-        )
-        given = {
-            "loads": 7 * some_fields(3, D, seed=2),
-            "responses": some_fields(3, D, seed=3),
-            "queries": some_fields(3, 5, seed=4),
-        }
-        for key, values in given.items():
-            np.save(tmp_path / name / f"{key}.npy", values.numpy())
-        expected[name] = model(nipde.Pairs(GRID, given["loads"], given["responses"])) @ given["queries"]
-    for name, kernel in kernels().items():
+    for name, kernel in kernels.items():
         (tmp_path / name).mkdir()
         to_onnx(kernel, tmp_path / name / "model.onnx")
-        loads = some_fields(6, seed=5)
         np.save(tmp_path / name / "loads.npy", loads.numpy())
-        expected[name] = kernel @ loads
-    done = subprocess.run([sys.executable, "-I", "-c", ALONE, str(tmp_path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    for name, answers in expected.items():
-        found = np.load(tmp_path / name / "found.npy")
-        assert found.shape == tuple(answers.shape)
-        assert np.abs(found - answers.numpy()).max() < 1e-5 * float(answers.abs().max()), name
+    found = answered_alone(tmp_path)
+    for name, kernel in kernels.items():
+        check_same(found[name], kernel @ loads)
 
 
 def test_what_onnx_cannot_say_is_refused():
