@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -5,9 +6,11 @@ from nipde.context.pairs import Pairs
 from nipde.errors import ArchiveError, PairsError
 from nipde.estimators.training_span import TrainingSpan
 from nipde.evaluation.evaluate import evaluate
-from nipde.evaluation.named import ESTIMATORS, FITTED, NAMES, named
+from nipde.evaluation.named import ESTIMATORS, FITTED, NAMES, SOLIDS, named
+from nipde.grid import Grid
 from nipde.kernels.dense import DenseKernel
 from nipde.physics.darcy import Darcy
+from nipde.physics.hyperelastic import NeoHookean
 
 
 def test_every_name_is_an_estimator(own):
@@ -17,8 +20,17 @@ def test_every_name_is_an_estimator(own):
         assert named(name, own)(pairs).linear
 
 
+def test_every_name_of_a_solid_is_an_estimator():
+    grid = Grid.uniform(6)
+    loads = np.random.default_rng(0).standard_normal((6, 2, *grid.shape))
+    pairs = Pairs.from_arrays(loads, NeoHookean(grid, np.full((5, 5), 5000.0)).solve(loads), grid=grid)
+    for name in SOLIDS:
+        answers = named(name, None)(pairs) @ pairs.loads
+        assert float((answers - pairs.responses).norm().detach() / pairs.responses.norm()) < 0.1
+
+
 def test_an_unknown_name_is_answered_with_the_known_ones(own):
-    with pytest.raises(PairsError, match=r"expected an estimator among minimum-norm, .*empirical-bayes, got telepathy"):
+    with pytest.raises(PairsError, match=r"among minimum-norm, .*empirical-bayes, .*elastic, got telepathy"):
         named("telepathy", own)
 
 
