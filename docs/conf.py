@@ -1,5 +1,9 @@
-"""Sphinx set-up: MyST pages, API from docstrings, gallery from examples/."""
+"""Sphinx set-up: MyST pages, tutorials and notebooks that are run, API from docstrings, gallery from examples/."""
 
+import os
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from docutils.nodes import SkipNode
@@ -7,13 +11,17 @@ from latex2mathml.converter import convert
 
 from nipde import __version__
 
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS / "tutorials"))
+os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")  # where Jupyter keeps its files; unset, it warns about the choice
+
 project = "nipde"
 author = "The nipde authors"
 copyright = author
 version = release = __version__
 
-extensions = ["sphinx.ext.autodoc", "myst_parser", "sphinx_gallery.gen_gallery"]
-exclude_patterns = ["_build", "gallery/GALLERY_HEADER.rst"]
+extensions = ["sphinx.ext.autodoc", "myst_nb", "sphinx_copybutton", "sphinx_gallery.gen_gallery"]
+exclude_patterns = ["_build", "gallery/GALLERY_HEADER.rst", "gallery/*.ipynb", "jupyter_execute"]
 html_theme = "furo"
 html_title = f"nipde {__version__}"
 html_static_path = ["_static"]
@@ -21,6 +29,14 @@ html_css_files = ["nipde.css"]
 
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
+
+nb_execution_mode = "force"  # every page of code is run by every build
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 600  # seconds for a cell, on a busy machine
+nb_merge_streams = True
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div:not(.printed):not(.cell_output) > div.highlight > pre"
 
 autodoc_typehints = "none"  # shapes are strings that Sphinx cannot resolve; the docstrings say them in words
 autodoc_member_order = "bysource"
@@ -46,6 +62,19 @@ html_math_renderer = "mathml"  # browsers draw MathML by themselves: no script, 
 def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (_inline_math, None), (_display_math, None))
     app.connect("autodoc-process-docstring", _keep_bars)
+    app.add_config_value("follow_tutorials", True, "env")  # -D follow_tutorials=0: while writing
+    app.connect("source-read", _follow)
+
+
+def _follow(app: Any, page: str, source: list[str]) -> None:
+    """A tutorial is followed while it is read: below every block stands what it printed."""
+    from follow import followed, keep_pictures
+
+    if page.startswith("tutorials/") and app.config.follow_tutorials:
+        with tempfile.TemporaryDirectory() as folder:
+            text, place = source[0], Path(folder).resolve()
+            source[0] = followed(text, place)
+            keep_pictures(text, place, DOCS / "tutorials" / "followed" / page.removeprefix("tutorials/"))
 
 
 def _inline_math(writer: Any, node: Any) -> None:
