@@ -1,7 +1,7 @@
 """Records to tables: the only place that formats a measured number.
 
 A document asks for a table with the lines `<!-- table: NAME -->` and `<!-- end table -->`; what stands between them
-is made from results/NAME.json and from nothing else.
+is made from results/NAME.json and from nothing else; `headline` is made from several of these.
 """
 
 import re
@@ -15,6 +15,7 @@ from nipde.benchmarks.design_table import design
 from nipde.benchmarks.discovery_table import dic, discovery
 from nipde.benchmarks.formats_table import formats
 from nipde.benchmarks.fuzz_table import fuzz
+from nipde.benchmarks.headline import headline
 from nipde.benchmarks.markdown import percent as _percent
 from nipde.benchmarks.markdown import table as _table
 from nipde.benchmarks.mechanics_table import mechanics
@@ -32,7 +33,7 @@ def fill(documents: list[Path], *, results: Path, check: bool = False) -> list[P
     changed = []
     for document in documents:
         text = document.read_text()
-        current = BLOCK.sub(lambda found: found[1] + render(read_record(results, found[2])) + found[4], text)
+        current = BLOCK.sub(lambda found: found[1] + _table_of(found[2], results) + found[4], text)
         if current != text:
             changed.append(document)
             if not check:
@@ -44,6 +45,10 @@ def fill(documents: list[Path], *, results: Path, check: bool = False) -> list[P
             remedy="run nipde bench tables and commit what it changes",
         )
     return changed
+
+
+def _table_of(name: str, results: Path) -> str:
+    return headline(results) if name == "headline" else render(read_record(results, name))
 
 
 def documents_below(folder: Path) -> list[Path]:

@@ -47,10 +47,18 @@ class GatedKernel(ActingKernel):
         self, loads: Float[Tensor, "*batch_pair_component_space"]
     ) -> Float[Tensor, "*batch_pair_component_space"]:
         """Gate, transform, multiply, transform back, gate."""
-        waves, space = transform(self.grid), self.grid.dimension
-        inner = (loads.to(self.left).unsqueeze(-space - 2) * self.right.unsqueeze(-space - 3)).sum(-space - 1)
+        waves, component = transform(self.grid), -self.grid.dimension - 1
+        # Component by component: their products with all gates at once would not fit the cache.
+        loads, right = loads.to(self.left), self.right.unsqueeze(component - 2)
+        inner = loads.select(component, 0).unsqueeze(component) * right.select(component, 0)
+        for place in range(1, self.components[1]):
+            inner = torch.addcmul(
+                inner, loads.select(component, place).unsqueeze(component), right.select(component, place)
+            )
         answers = waves.synthesis(waves.analysis(inner) * self.multipliers)
-        return (answers.unsqueeze(-space - 1) * self.left.unsqueeze(-space - 3)).sum(-space - 2)
+        left = self.left.unsqueeze(component - 2)
+        found = [(answers * left.select(component, place)).sum(component) for place in range(self.components[0])]
+        return torch.stack(found, component)
 
     def with_batch(self, batch: tuple[int, ...]) -> Self:
         """The same systems, their axes folded otherwise."""

@@ -58,7 +58,7 @@ CASES: dict[str, TrainingRecipe] = {
         context=(100, 25, 50),
         queries=20,
         noise=0.0,
-        batch=5,
+        batch=2,
         validate_every=100,
         validation_systems=20,
     ),
