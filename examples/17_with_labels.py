@@ -39,7 +39,7 @@ measured = dataset.responses.where(dataset.mask).isel(pair=0, response_component
 low, high, off = (1000 * (field - line.responses) for field in (line.low, line.high, measured))
 second.fill_between(line.x, low, high, alpha=0.3, label="band, 90 %")
 second.plot(line.x, off, "k.", label="measured, with noise")
-second.set(title="less the answer, at y = 45 mm", xlabel=f"x, {line.x.units}", ylabel="µm")
+second.set(title="less the answer, at y = 45 mm", xlabel=f"x, {line.x.units}", ylabel="µm", ylim=(-0.6, 0.6))
 second.legend()
 mode = left[:, -1].reshape(measurement.pairs.grid.shape)
 x, y = measurement.pairs.grid.coordinates
