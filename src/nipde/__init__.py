@@ -20,6 +20,7 @@ _PUBLIC = {
     "Dirichlet": "nipde.boundary",
     "Discovery": "nipde.discovery.discovery",
     "ElasticBalance": "nipde.estimators.elastic_balance",
+    "ElasticGaussNewton": "nipde.estimators.elastic_adjoint",
     "EmpiricalBayes": "nipde.estimators.empirical_bayes",
     "EquationError": "nipde.estimators.equation_error",
     "Grid": "nipde.grid",

@@ -54,8 +54,12 @@ def _compared(found: dict[str, Any], where: str, what: str, title: str, head: Ca
         first = {row["label"]: row["test"]["held_out"]["mean"] for row in found["rows"] if row["problem"] == problem}
         columns = [{row["label"]: row for row in rows} for rows in entries.values()]
         cells = [
-            (label, percent(first[label]), *(_held_out(column.get(label)) for column in columns))
-            for label in sorted(first, key=lambda label: -first[label])
+            (
+                label,
+                percent(first[label]) if label in first else "",
+                *(_held_out(column.get(label)) for column in columns),
+            )
+            for label in [*sorted(first, key=lambda label: -first[label]), *sorted(set(columns[0]) - set(first))]
             if any(label in column for column in columns)
         ]
         parts += [f"**{name} {title}**\n", table(("held out", "as above", *map(head, entries)), cells)]
@@ -73,7 +77,8 @@ def _digits(found: dict[str, Any]) -> str:
     cells = [
         (f"{one['pairs']} pairs, {_noise(one['noise'])}", name, percent(one[name]["modulus_error"]),
          percent(one[name]["worst"]), f"{one[name]['correct']} of {one['specimens']}")
-        for one in settings for name in ("balance of forces", "linear elasticity", "true map")
+        for one in settings
+        for name in ("displacements of a body", "balance of forces", "linear elasticity", "true map") if name in one
     ]  # fmt: skip
     head = ("setting", "map of moduli", "error", "worst specimen", "digits recognised")
     return "**The digit inside**\n\n" + table(head, cells) if cells else ""

@@ -42,13 +42,13 @@ class ElasticBalance:
 
     def __call__(self, pairs: Pairs) -> BodyPredictor | BodyAtRest:
         """The body of every system, which answers loads by Newton's method; its kernel at rest if strains are small."""
-        bodies = [self.body(one) for one in _systems(pairs)]
+        bodies = [self.body(one) for one in systems_of(pairs)]
         found = BodyPredictor.of(bodies, like=pairs.loads.new_ones(pairs.batch))
         return found if self.finite else found.kernel
 
     def body(self, pairs: Pairs) -> CellwiseBody:
         """Of one system."""
-        _check(pairs)
+        check_held(pairs)
         grid = pairs.grid
         loads, responses = (field.double().cpu().numpy() for field in (pairs.loads, pairs.responses))
         best = _matrix(grid, loads, responses, finite=self.finite)
@@ -57,6 +57,11 @@ class ElasticBalance:
             for other in (fan, _one_family(grid, loads, responses, start=fan)):
                 best = other if other.score < WORTH * best.score else best
         return best.body
+
+    def even(self, grid: Grid, loads: np.ndarray, responses: np.ndarray) -> Float[np.ndarray, " term"]:
+        """μ and κ of the body that is the same everywhere."""
+        balance = ForceBalance.of(mesh_of(grid, 1, 1), matrix_stresses, loads=loads, responses=responses)
+        return _even(balance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,13 +155,20 @@ def _cells(mesh: Quadrilaterals) -> int:
     return mesh.cells[0] * mesh.cells[1]
 
 
-def _systems(pairs: Pairs) -> list[Pairs]:
-    flat = pairs.loads.reshape(-1, *pairs.loads.shape[-4:]), pairs.responses.reshape(-1, *pairs.responses.shape[-4:])
-    return [Pairs(pairs.grid, loads, responses, pairs.mask) for loads, responses in zip(*flat, strict=True)]
+def systems_of(pairs: Pairs) -> list[Pairs]:
+    """One by one."""
+    if not pairs.batch:
+        return [pairs]
+    count = int(np.prod(pairs.batch))
+    loads, responses = (field.reshape(count, *field.shape[-4:]) for field in (pairs.loads, pairs.responses))
+    noise = None if pairs.noise is None else torch.as_tensor(pairs.noise).expand(pairs.batch).reshape(-1)
+    flat = Pairs(pairs.grid, loads, responses, pairs.mask, noise)
+    return [flat.system(number) for number in range(count)]
 
 
-def _check(pairs: Pairs) -> None:
-    pairs.refuse_mask("ElasticBalance")
+def check_held(pairs: Pairs) -> None:
+    """Raise unless pairs are those of a plane body held on all sides, wholly measured."""
+    pairs.refuse_mask("an estimator of plane bodies")
     held = all(axis.boundary.clamped for axis in pairs.grid.axes)
     if pairs.grid.dimension != 2 or pairs.components != (2, 2) or not held:
         raise PairsError(

@@ -12,6 +12,7 @@ from nipde.errors import ArchiveError, PairsError
 from nipde.estimators.adjoint import AdjointGaussNewton
 from nipde.estimators.base import Estimator
 from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.elastic_adjoint import ElasticGaussNewton
 from nipde.estimators.elastic_balance import ElasticBalance
 from nipde.estimators.empirical_bayes import EmpiricalBayes
 from nipde.estimators.equation_error import EquationError
@@ -31,6 +32,7 @@ ESTIMATORS: dict[str, Estimator] = {
 #: For plane solids: forces and displacements of two components.
 SOLIDS: dict[str, Callable[[], Estimator]] = {
     "elastic-balance": ElasticBalance,
+    "elastic-adjoint": ElasticGaussNewton,
     "linear-elasticity": partial(ElasticBalance, finite=False),
     "conditioned-elastic": lambda: ConditionedNIPS(dimension=2, components=(2, 2), prior="elastic").double(),
 }

@@ -128,9 +128,13 @@ class ElasticBody(ABC):
         every = Unknowns(self.mesh, np.zeros((*self.mesh.shape, 2), dtype=bool))
         return every.matrix(self._band(_nodes_first(self.mesh, displacement), every))
 
+    def stiffness_at_rest(self) -> Float[np.ndarray, " slot"]:
+        """K₀ of the body held on all sides, as a flat band."""
+        nothing = np.zeros((self.mesh.shape[0] * self.mesh.shape[1], 2))
+        return self._band(nothing, unknowns_of(self.mesh, HELD))
+
     def _solved_at_rest(self, forces: Float[np.ndarray, "pair node 2"]) -> Float[np.ndarray, "pair node 2"]:
-        unknowns = unknowns_of(self.mesh, HELD)
-        band = self._band(np.zeros(forces.shape[1:]), unknowns)
+        unknowns, band = unknowns_of(self.mesh, HELD), self.stiffness_at_rest()
         found = np.zeros(forces.shape)
         flat = found.reshape(len(forces), -1)
         flat[:, unknowns.places] = unknowns.solve(band, forces.reshape(len(forces), -1)[:, unknowns.places].T).T

@@ -95,14 +95,21 @@ class ForceBalance:
 _ROW, _COLUMN = (slice(None), slice(None), None), (slice(None), None, slice(None))
 
 
+def term_forces(
+    mesh: Quadrilaterals, stresses: Stresses, responses: Float[np.ndarray, "pair 2 x y"]
+) -> Float[np.ndarray, "pair element local term 2"]:
+    """∫ P_j(∇u_i) ∇N_a dx of every element and term."""
+    nodal = np.moveaxis(responses.reshape(len(responses), 2, -1), 1, 2)
+    gradient = np.einsum("ieac,qak->ieqck", nodal[:, mesh.elements], mesh.gradients)
+    pushing = mesh.gradients * mesh.weights[:, None, None]
+    return np.einsum("jieqck,qak->ieajc", stresses(gradient), pushing, optimize=True)
+
+
 def _columns(
     mesh: Quadrilaterals, stresses: Stresses, responses: Float[np.ndarray, "pair 2 x y"]
 ) -> tuple[Float[np.ndarray, "node equation column"], int]:
     """Forces of the terms of the four cells around every free node."""
-    nodal = np.moveaxis(responses.reshape(len(responses), 2, -1), 1, 2)
-    gradient = np.einsum("ieac,qak->ieqck", nodal[:, mesh.elements], mesh.gradients)
-    pushing = mesh.gradients * mesh.weights[:, None, None]
-    forces = np.einsum("jieqck,qak->ieajc", stresses(gradient), pushing, optimize=True)
+    forces = term_forces(mesh, stresses, responses)
     terms = forces.shape[3]
     forces = forces.reshape(len(responses), *mesh.cells, 4, terms, 2)
     ends = (slice(None, -1), slice(1, None))
