@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from nipde.data.problems import AdvectionRecipe, DarcyRecipe, MixedDarcyRecipe, recipe_from_dict
+from nipde.data.recipe import Recipe
 from nipde.errors import ArchiveError
 from nipde.physics.darcy import Darcy
 
@@ -79,3 +80,24 @@ def test_recipes_survive_json():
     assert recipe_from_dict(recipe.to_dict()) == recipe
     with pytest.raises(ArchiveError, match="a problem among"):
         recipe_from_dict({"problem": "telepathy"})
+
+
+def test_a_recipe_that_a_package_brings_is_found(monkeypatch):
+    """As an installed package with an entry point would define it, on first need."""
+    asked = []
+
+    class Brought:
+        def load(self):
+            class Puddle(DarcyRecipe):
+                problem = "puddle"
+
+    def entry_points(*, group, name):
+        asked.append((group, name))
+        return [Brought()] if name == "puddle" else []
+
+    monkeypatch.setattr("nipde.data.problems.entry_points", entry_points)
+    monkeypatch.setattr(Recipe, "kinds", dict(Recipe.kinds))
+    assert recipe_from_dict({**DarcyRecipe().to_dict(), "problem": "puddle"}).problem == "puddle"
+    with pytest.raises(ArchiveError, match="entry point"):
+        recipe_from_dict({"problem": "pond"})
+    assert asked == [("nipde.recipes", "puddle"), ("nipde.recipes", "pond")]

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from dataclasses import dataclass, fields
 from functools import cached_property
+from importlib.metadata import entry_points
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -259,9 +260,13 @@ def recipe_from_dict(record: dict[str, Any]) -> Recipe:
     values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in record.items()}
     problem = values.pop("problem")
     if problem not in Recipe.kinds:
+        for brought in entry_points(group="nipde.recipes", name=problem):
+            brought.load()
+    if problem not in Recipe.kinds:
         raise ArchiveError(
-            expected=f"a problem among {sorted(Recipe.kinds)}", got=repr(problem), remedy="use a newer nipde"
-        )
+            expected=f"a problem among {sorted(Recipe.kinds)}", got=repr(problem),
+            remedy="import the module that defines it, or install the package that brings it (entry point nipde.recipes)",
+        )  # fmt: skip
     recipe = Recipe.kinds[problem]
     unknown = values.keys() - {field.name for field in fields(recipe)}
     if unknown:
