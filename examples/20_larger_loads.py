@@ -34,7 +34,8 @@ for axes, (problem, title) in zip(panels, {"mmnist": "Mechanical MNIST", "tissue
             answered = [row["test"]["held_out"] for row in rows if row["label"] == label and "test" in row]
             errors |= dict(zip([amplitude], answered, strict=False))
         style = "o-" if label in NONLINEAR else "s--"
-        (line,) = axes.loglog(errors, [100 * error["mean"] for error in errors.values()], style, ms=4, label=label)
+        means = [100 * error["mean"] for error in errors.values()]
+        (line,) = axes.loglog(list(errors), means, style, markersize=4, label=label)
         ends = ([100 * error[end] for error in errors.values()] for end in ("low", "high"))
         axes.vlines(list(errors), *ends, color=line.get_color())
     axes.set(title=title, xlabel="loads over those of training", ylabel="held-out error, %")
