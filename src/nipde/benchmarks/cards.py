@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nipde.benchmarks.markdown import percent, table
 from nipde.benchmarks.record import read_record
 from nipde.data.problems import PROBLEMS
@@ -19,8 +21,11 @@ PAGE = Path("docs/cards.md")
 RECORDS = ("conditioned", "conditioned-laws")
 #: Words of these records for their systems.
 SYSTEMS = {"literal": "`darcy`", "mixed": "`darcy-mixed`", "advection": "`advection`"}
-#: What laws of balance say in their docstrings; solids are minima, and their densities ψ stand on the physics page.
-MINIMUM = "u minimises ∫ ψ(∇u) − b·u dx, with u = 0 on all sides; plane strain, large deformations"
+#: Recipes of balance laws name theirs; solids share this one.
+MINIMUM = (
+    "u minimises ∫ ψ(∇u) - b·u dx, u = 0 on all sides; plane strain, large deformations, "
+    "[ψ of the material](physics.md#bodies-that-deform)"
+)
 #: Extras that make a recipe's packages come along.
 EXTRAS = {"mmnist": "mechanics,mmnist", "tissue": "mechanics"}
 HEAD = """\
@@ -33,13 +38,14 @@ made from the weights' own cards, from the recipes and from `results/` by `pytho
 
 `nipde.load(NAME)` opens them; `nipde.training.pretrained.card(NAME)` has everything below and the whole recipe and
 calibration. [The weights](conditioned.md#the-weights) has the commands that make data and weights again. Errors are
-relative, in the norm of the grid, means over test systems and loads that are in no training.
+relative, in the norm of the grid, means over test systems and loads that are in no training: `results/conditioned.json`
+and `results/conditioned-laws.json`.
 """
 DATA = """\
 ## Data
 
-No archive comes with nipde: a recipe and a seed make one, the same values on every run. `nipde info ARCHIVE` prints the
-card of one that was made, `nipde verify ARCHIVE --rebuild 3` makes its fourth system again and compares.
+No archive comes with nipde: a recipe and a seed make one, with the same packages always the same. `nipde info ARCHIVE`
+prints the card of one that was made, `nipde verify ARCHIVE --rebuild 3` makes its fourth system again and compares.
 [Generating data](generation.md) explains every option, [physics](physics.md) the equations.
 """
 
@@ -77,21 +83,24 @@ def data_card(kind: type[Recipe]) -> str:
     recipe, solid = kind(), kind.problem in EXTRAS
     quantities, nodes = recipe.quantities, recipe.grid.shape
     hidden, load, response = quantities.hidden, quantities.load, quantities.response
-    fields = recipe.pairs * (len(load.components) + len(response.components)) + len(hidden.components)
-    values = kind.systems * fields * recipe.grid.weights.size
+    loads = recipe.pairs * len(load.components) * (1 if recipe.shared_loads else kind.systems)
+    others = kind.systems * (recipe.pairs * len(response.components) + len(hidden.components))
+    size = (loads + others) * recipe.grid.weights.size * np.dtype(recipe.precision).itemsize
     sides = {axis.length for axis in recipe.grid.axes}
     extras = f"`pip install 'nipde[{EXTRAS[kind.problem]}]'`, then " if solid else ""
-    whose = f"{kind.attribution}; keep the attribution, share alike" if kind.attribution else "no work of others"
+    inside = (
+        f"contains {kind.attribution}; name them and share alike" if kind.attribution else "no work of others inside"
+    )
     lines = [
         ("What", f"{kind.__doc__}"),
         *([("Equation", MINIMUM)] if solid else []),
         ("Fields", f"load: {_quantity(load)}; response: {_quantity(response)}; hidden: {_quantity(hidden)}"),
         ("Known of each system", _listed(name.replace("_", " ") for name in recipe.parameter_names)),
         ("Size", f"{kind.systems} systems × {recipe.pairs} pairs on {' × '.join(map(str, nodes))} nodes, sides of "
-                 f"{_listed(f'{side:g}' for side in sides)}: {values * 4 / 2**20:.0f} MiB of values in "
+                 f"{_listed(f'{side:g}' for side in sides)}: {size / 2**20:.0f} MiB of values in "
                  f"{recipe.precision}"),
         ("Loads", "the same for every system" if recipe.shared_loads else "every system has its own"),
-        ("Licence", f"drawn and solved by nipde, Apache 2.0; inside: {whose}"),
+        ("Licence", f"made from a seed by code under Apache 2.0; {inside}"),
         ("Make it again", f"{extras}`nipde generate {kind.problem} --seed 0 --out {kind.problem}`"),
     ]  # fmt: skip
     return f"### Data `{kind.problem}`\n\n{_bullets(lines)}"
@@ -108,7 +117,7 @@ def _model(model: dict[str, Any]) -> str:
 def _calibration(found: dict[str, Any]) -> str:
     what = "answers and log b" if "material" in found["strata"][0][0] else "answers"
     return (
-        f"levels {_shares(found['levels'])}, for {what}; from {found['systems']} systems that no training has seen, "
+        f"levels {_shares(found['levels'])}, for {what}; from {found['systems']} validation systems of "
         f"archive {_digests([found['archive']])}, with {_listed(found['pairs'])} pairs and noise of "
         f"{_shares(found['noise'])}; alarm above a score of {found['threshold']:.1f}"
     )
@@ -134,7 +143,7 @@ def _measured(rows: list[dict[str, Any]]) -> str:
 
 
 def _bullets(lines: list[tuple[str, str]]) -> str:
-    return "".join(f"- **{name}.** {text.rstrip('.')}.\n" for name, text in lines)
+    return "".join(f"- **{name}**: {text.rstrip('.')}.\n" for name, text in lines)
 
 
 def _quantity(quantity: Quantity) -> str:
