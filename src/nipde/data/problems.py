@@ -265,7 +265,7 @@ def recipe_from_dict(record: dict[str, Any]) -> Recipe:
     if problem not in Recipe.kinds:
         raise ArchiveError(
             expected=f"a problem among {sorted(Recipe.kinds)}", got=repr(problem),
-            remedy="import the module that defines it, or install the package that brings it, as entry point nipde.recipes",
+            remedy="import the module that defines it, or install the package whose entry point nipde.recipes names it",
         )  # fmt: skip
     recipe = Recipe.kinds[problem]
     unknown = values.keys() - {field.name for field in fields(recipe)}
