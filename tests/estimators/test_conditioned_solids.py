@@ -135,6 +135,22 @@ def test_a_body_that_explains_less_than_a_linear_map_is_not_believed(both):
     assert float(elastic()(context).alone.kernel.factor) == 1
 
 
+def test_a_head_that_explains_less_than_its_kernel_is_silenced(both):
+    """As under loads far larger than those it has learned from; in training it always speaks."""
+    context, queries = both
+    model = headed()
+    with torch.no_grad():
+        model.head.outer.weight.mul_(1e4)
+    silenced = model.eval()(context)
+    assert bool(silenced.alone.linear_only.all())
+    assert relative(silenced @ (2 * queries.loads), 2 * (silenced @ queries.loads)) < 1e-12
+    loud = model.train()(context)
+    assert loud.alone.linear_only is None
+    assert relative(loud @ queries.loads, queries.responses) > 10 * relative(
+        silenced @ queries.loads, queries.responses
+    )
+
+
 def test_what_does_not_fit_is_refused(both):
     with pytest.raises(PairsError, match="head"):
         ConditionedNIPS(dimension=2, components=(2, 2), prior="elastic", head=True)

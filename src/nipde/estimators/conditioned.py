@@ -35,7 +35,6 @@ from nipde.kernels.body import BodyPredictor
 from nipde.kernels.conditioned import ConditionedKernel, Prior, Seen
 from nipde.kernels.corrected import CorrectedPredictor, HeadedKernel
 from nipde.kernels.low_rank import LowRankKernel
-from nipde.kernels.nonlinear import NonlinearPredictor
 from nipde.spectral.transform import transform
 
 #: Share of gaps up to which bands were found to hold, and the noise that filling them is at least worth, over the
@@ -154,20 +153,24 @@ class ConditionedNIPS(nn.Module):
         alone = self._alone(pairs, flat, whitened)
         residual = whitened.turned(flat.responses - alone.predict(flat.loads))
         kept, score = linear_part(residual, whitened)
-        if isinstance(alone, BodyPredictor):
-            # A body that explains less than any linear map does, as with much noise, is not believed.
-            every = whitened.turned(flat.responses)
-            linear, without = linear_part(every, whitened)
-            worse = without < score
+        if isinstance(alone, BodyPredictor) or not self.training:
+            # What explains less than its linear part does, or than any linear map, is not believed: a body that noise
+            # has spoilt, a head under loads far larger than those it has learned from.
+            other = flat.responses
+            if isinstance(alone, HeadedKernel):
+                other = other - alone.kernel.predict(flat.loads)
+            other = whitened.turned(other)
+            linear, without = linear_part(other, whitened)
+            worse = ~(score <= without)
             alone = alone.without(worse)
             axes = (..., *(None,) * (self.dimension + 2))
-            residual, kept = torch.where(worse[axes], every, residual), torch.where(worse[:, None], linear, kept)
+            residual, kept = torch.where(worse[axes], other, residual), torch.where(worse[:, None], linear, kept)
         left = residual * kept[..., *(None,) * (self.dimension + 1)]
         correction = LowRankKernel(flat.grid, left, self._right(whitened, flat, self._functions(flat.grid)[0]))
         correction = correction.with_batch(pairs.batch).stretched(pairs.grid)
         return CorrectedPredictor(pairs.grid, alone.kernel, alone, correction, pairs.batch)
 
-    def _alone(self, pairs: Pairs, flat: Pairs, whitened: Whitened) -> NonlinearPredictor:
+    def _alone(self, pairs: Pairs, flat: Pairs, whitened: Whitened) -> BodyPredictor | HeadedKernel:
         """The prior, systems along one axis; a body lives on the grid as it is: strains have no unit."""
         if isinstance(self.prior, ElasticPrior):
             return self.prior(_one_axis(pairs))

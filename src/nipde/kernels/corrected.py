@@ -1,9 +1,10 @@
 """Answers that are not linear in the load, corrected by what the pairs say of them: u = N(f) + Σ_j l_j ∫ r_j f."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from nipde.kernels.base import Predictor
@@ -18,11 +19,20 @@ class HeadedKernel(NonlinearPredictor):
 
     kernel: GatedKernel
     head: Callable[[Tensor, Tensor], Tensor]
+    #: Systems whose head is silent: their answers are those of the kernel.
+    linear_only: Bool[Tensor, " system"] | None = None
+
+    def without(self, systems: Bool[Tensor, " system"]) -> Self:
+        """The same, the head of some systems silenced."""
+        return replace(self, linear_only=systems)
 
     def predict(self, loads: Float[Tensor, "system pair component *space"]) -> Tensor:
         """Answer, see what the law adds to such an answer, answer again."""
         loads = loads.to(self.kernel.left)
-        return self.kernel.predict(loads + self.head(loads, self.kernel.predict(loads)))
+        added = self.head(loads, self.kernel.predict(loads))
+        if self.linear_only is not None:
+            added = added.masked_fill(self.linear_only[(..., *(None,) * (self.grid.dimension + 2))], 0.0)
+        return self.kernel.predict(loads + added)
 
 
 @dataclass(frozen=True, eq=False)
