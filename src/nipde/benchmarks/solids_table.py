@@ -62,7 +62,9 @@ def _compared(found: dict[str, Any], where: str, what: str, title: str, head: Ca
             for label in [*sorted(first, key=lambda label: -first[label]), *sorted(set(columns[0]) - set(first))]
             if any(label in column for column in columns)
         ]
-        parts += [f"**{name} {title}**\n", table(("held out", "as above", *map(head, entries)), cells)]
+        specimens = next(row["test"]["systems"] for column in columns for row in column.values() if "test" in row)
+        heads = ("held out", "as above", *(f"{head(value)}, {specimens} specimens" for value in entries))
+        parts += [f"**{name} {title}**\n", table(heads, cells)]
     return "\n".join(parts)
 
 
