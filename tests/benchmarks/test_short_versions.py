@@ -172,12 +172,11 @@ def test_bodies_are_solved_and_solved_cheaply(measured):
 
 def test_solids_are_trained_judged_and_looked_into(tmp_path):
     only = ["mmnist-conditioned-nips-elastic", "mmnist-ridge-gcv", "mmnist-nips-2-solid", "mmnist-inside", "mmnist-set",
-            "tissue-inside", "tissue-balance-of-forces", "tissue-noise-0.001", "mmnist-amplitude-2"]  # fmt: skip
+            "tissue-inside", "mmnist-amplitude-2"]  # fmt: skip
     path = run_campaign("solids", "trial", results=tmp_path / "results", work=tmp_path / "runs", only=only, workers=1)
     found = json.loads(path.read_text())["measured"]
     errors = {(row["problem"], row["label"]): row["test"]["held_out"]["mean"] for row in found["rows"]}
     assert errors["mmnist", "Conditioned NIPS, elastic"] < 1e-5 < errors["mmnist", "ridge, GCV"]
-    assert errors["tissue", "balance of forces"] < 0.05
     larger = {row["label"]: row["test"]["held_out"]["mean"] for row in found["amplitudes"][0]["rows"]}
     assert larger["balance of forces"] < 1e-5 < larger["NIPS, 2 layers"]
     settings = {one["problem"]: one["settings"][0] for one in found["inside"]}

@@ -1,17 +1,17 @@
 import json
+from importlib import import_module
 
 import pytest
 
 from nipde.benchmarks import random_fields
-from nipde.benchmarks.darcy import BUDGETS
-from nipde.benchmarks.run import MEASUREMENTS, run
+from nipde.benchmarks.run import CAMPAIGNS, MEASUREMENTS, run
 from nipde.benchmarks.tables import TABLES, fill
 from nipde.errors import NipdeError
 
 
 def test_every_measurement_has_a_table():
-    darcy = {f"darcy-{budget}" for budget in BUDGETS.keys() - {"trial"}}
-    assert MEASUREMENTS.keys() | darcy == TABLES.keys()
+    long = {f"{name}-{budget}" for name in CAMPAIGNS for budget in import_module(f"nipde.benchmarks.{name}").BUDGETS}
+    assert MEASUREMENTS.keys() | long == TABLES.keys()
 
 
 @pytest.fixture(scope="module")

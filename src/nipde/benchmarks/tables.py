@@ -334,6 +334,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "interruptions": _interruptions,
     "processes": _processes,
     "throughput": _throughput,
+    "darcy-trial": darcy,
     "darcy-quick": darcy,
     "darcy-standard": darcy,
     "darcy-paper": darcy,
