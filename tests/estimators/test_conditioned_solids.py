@@ -13,6 +13,7 @@ from nipde.estimators.conditioning.whitening import whiten
 from nipde.estimators.elastic_balance import ElasticBalance
 from nipde.grid import Grid
 from nipde.kernels.base import Kernel
+from nipde.kernels.body import BodyPredictor
 from nipde.physics.hyperelastic import NeoHookean
 from nipde.physics.periodic_fields import PowerLawField
 
@@ -149,6 +150,33 @@ def test_a_head_that_explains_less_than_its_kernel_is_silenced(both):
     assert relative(loud @ queries.loads, queries.responses) > 10 * relative(
         silenced @ queries.loads, queries.responses
     )
+
+
+def test_a_body_that_does_not_stand_its_loads_is_not_believed(both, monkeypatch):
+    context, _ = both
+    soft = NeoHookean(GRID, np.full((8, 8), 1e-4))
+    assert not np.isfinite(soft.attempt(context.loads.numpy())[0]).all()
+    model = elastic()
+    monkeypatch.setattr(model.prior, "forward", lambda pairs: BodyPredictor.of([soft], like=pairs.loads[:, 0, 0, 0, 0]))
+    found = model(context)
+    assert float(found.alone.kernel.factor) == 0
+    assert torch.isfinite(found @ context.loads).all()
+
+
+@pytest.mark.parametrize("model", [elastic(), headed()], ids=["elastic", "gated"])
+def test_the_kernel_is_what_is_linear_of_the_answer(model, both):
+    """On the pairs' own grid and batch, however the systems were folded."""
+    context, queries = both
+    batch = Pairs(GRID, torch.stack([context.loads] * 2), torch.stack([context.responses, 2 * context.responses]))
+    with torch.no_grad():
+        found = model.eval()(batch)
+        small = 1e-6 * queries.loads
+        assert (found.kernel.grid, found.kernel.batch) == (GRID, (2,))
+        assert relative(found @ small, found.kernel @ small) < 1e-3
+        single = model(context)
+        assert (single.kernel.grid, single.kernel.batch) == (GRID, ())
+        assert relative(single @ small, single.kernel @ small) < 1e-3
+        assert relative(single.kernel @ small, (found.kernel @ small)[0]) < 1e-6
 
 
 def test_what_does_not_fit_is_refused(both):

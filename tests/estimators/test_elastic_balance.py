@@ -113,3 +113,9 @@ def test_what_is_no_held_plane_body_is_refused(stiff):
             ElasticBalance()(pairs)
     with pytest.raises(PairsError, match="finite"):
         ElasticBalance()(Pairs(GRID, context.loads, context.responses * torch.nan))
+    for nothing in (
+        Pairs(GRID, 0 * context.loads, context.responses),
+        Pairs(GRID, context.loads, 0 * context.responses),
+    ):
+        with pytest.raises(PairsError, match="zeros only"):
+            ElasticBalance()(nothing)

@@ -35,6 +35,7 @@ CONDITIONED = {
     "elliptic-drift": {"prior": "elliptic", "drift": True},
     "gated": {"prior": "gated", "terms": 5},
     "gated-2": {"prior": "gated", "components": (2, 3)},
+    "gated-head": {"prior": "gated", "components": (2, 2), "head": True},
 }
 
 
@@ -136,6 +137,7 @@ def test_weights_of_a_run_are_a_checkpoint_already():
         (nipde.NIPSMLP(PLANE, pairs=D, channels=3, layers=2, hidden=5), "no recipe makes this NIPSMLP"),
         (nipde.NAO(PLANE, pairs=D, channels=3, layers=2, attention=quadratic_attention), "attention False"),
         (nipde.NIPS(PLANE, pairs=D, channels=3, layers=2).to(torch.bfloat16), "all weights in float32"),
+        (nipde.ConditionedNIPS(dimension=2, components=(2, 2), prior="elastic"), "a prior that is trained"),
     ],
 )
 def test_what_no_recipe_can_say_is_refused(model, what, tmp_path):

@@ -34,6 +34,7 @@ from nipde.grid import Grid
 from nipde.kernels.body import BodyPredictor
 from nipde.kernels.conditioned import ConditionedKernel, Prior, Seen
 from nipde.kernels.corrected import CorrectedPredictor, HeadedKernel
+from nipde.kernels.gated import GatedKernel
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.spectral.transform import transform
 
@@ -112,7 +113,7 @@ class ConditionedNIPS(nn.Module):
         if not isinstance(self.prior, EllipticPrior) or pairs.batch:
             raise PairsError(
                 expected="one system, and weights that infer a material",
-                got=f"a batch {pairs.batch}" if pairs.batch else "gated weights",
+                got=f"a batch {pairs.batch}" if pairs.batch else "weights that infer none",
                 remedy="take one system, and an elliptic prior",
             )
         pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
@@ -138,7 +139,7 @@ class ConditionedNIPS(nn.Module):
     def sharpened(self) -> "ConditionedNIPS":
         """The same weights for a material of few phases: b even but for jumps."""
         if not isinstance(self.prior, EllipticPrior):
-            raise PairsError(expected="weights that infer a material", got="gated ones", remedy="use an elliptic prior")
+            raise PairsError(expected="weights that infer a material", got="others", remedy="use an elliptic prior")
         found = copy.deepcopy(self)
         assert isinstance(found.prior, EllipticPrior)
         found.prior.sharp = True
@@ -151,11 +152,12 @@ class ConditionedNIPS(nn.Module):
         noise = torch.as_tensor(0.0 if flat.noise is None else flat.noise).to(flat.loads).expand(flat.batch)
         whitened = self._whitened(flat, noise)
         alone = self._alone(pairs, flat, whitened)
-        residual = whitened.turned(flat.responses - alone.predict(flat.loads))
+        answers = alone.attempt(flat.loads) if isinstance(alone, BodyPredictor) else alone.predict(flat.loads)
+        residual = whitened.turned(flat.responses - answers)
         kept, score = linear_part(residual, whitened)
         if isinstance(alone, BodyPredictor) or not self.training:
             # What explains less than its linear part does, or than any linear map, is not believed: a body that noise
-            # has spoilt, a head under loads far larger than those it has learned from.
+            # has spoilt or that does not stand its loads, a head under loads far larger than those it has learned from.
             other = flat.responses
             if isinstance(alone, HeadedKernel):
                 other = other - alone.kernel.predict(flat.loads)
@@ -168,7 +170,11 @@ class ConditionedNIPS(nn.Module):
         left = residual * kept[..., *(None,) * (self.dimension + 1)]
         correction = LowRankKernel(flat.grid, left, self._right(whitened, flat, self._functions(flat.grid)[0]))
         correction = correction.with_batch(pairs.batch).stretched(pairs.grid)
-        return CorrectedPredictor(pairs.grid, alone.kernel, alone, correction, pairs.batch)
+        linear_prior: Prior = alone.kernel.with_batch(pairs.batch)
+        if isinstance(linear_prior, GatedKernel):
+            linear_prior = linear_prior.stretched(pairs.grid)
+        kernel = ConditionedKernel(pairs.grid, linear_prior, correction)
+        return CorrectedPredictor(pairs.grid, kernel, alone, correction, pairs.batch)
 
     def _alone(self, pairs: Pairs, flat: Pairs, whitened: Whitened) -> BodyPredictor | HeadedKernel:
         """The prior, systems along one axis; a body lives on the grid as it is: strains have no unit."""

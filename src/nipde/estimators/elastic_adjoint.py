@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 
 from nipde.context.pairs import Pairs
 from nipde.errors import SolverError
-from nipde.estimators.elastic_balance import ElasticBalance, check_held, systems_of
+from nipde.estimators.elastic_balance import check_held, even_matrix, systems_of
 from nipde.estimators.inversion.force_balance import term_forces
 from nipde.grid import Grid
 from nipde.kernels.body import BodyPredictor
@@ -104,7 +104,7 @@ class _Problem:
 
     def start(self) -> _State:
         """The even body that pairs are nearest to: one level, found by its displacements."""
-        even = ElasticBalance(fan=0).even(self.grid, self.loads, self.measured)
+        even = even_matrix(self.grid, self.loads, self.measured)
         parameters = np.full(len(self.corners) + 1, np.log(even[0]))
         parameters[-1] = np.log(even[1] / even[0])
         state = self.at(parameters)

@@ -58,11 +58,6 @@ class ElasticBalance:
                 best = other if other.score < WORTH * best.score else best
         return best.body
 
-    def even(self, grid: Grid, loads: np.ndarray, responses: np.ndarray) -> Float[np.ndarray, " term"]:
-        """μ and κ of the body that is the same everywhere."""
-        balance = ForceBalance.of(mesh_of(grid, 1, 1), matrix_stresses, loads=loads, responses=responses)
-        return _even(balance)
-
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -134,6 +129,11 @@ def _one_family(grid: Grid, loads: np.ndarray, responses: np.ndarray, *, start: 
     return best
 
 
+def even_matrix(grid: Grid, loads: np.ndarray, responses: np.ndarray) -> Float[np.ndarray, " term"]:
+    """μ and κ of the body that is the same everywhere."""
+    return _even(ForceBalance.of(mesh_of(grid, 1, 1), matrix_stresses, loads=loads, responses=responses))
+
+
 def _even(balance: ForceBalance) -> Float[np.ndarray, " term"]:
     """The even body, its matrix stiffer than nothing."""
     even = balance.even()
@@ -179,3 +179,5 @@ def check_held(pairs: Pairs) -> None:
         )
     if not bool(torch.isfinite(pairs.responses).all()):
         raise PairsError(expected="finite displacements", got="others", remedy="see Pairs.check_finite")
+    if not (bool(pairs.loads.any()) and bool(pairs.responses.any())):
+        raise PairsError(expected="loads, and displacements under them", got="zeros only", remedy="apply a load")

@@ -126,10 +126,16 @@ def _recipe(model: nn.Module) -> tuple[TrainingRecipe, Grid, tuple[int, int]]:
 
 def _conditioned(model: ConditionedNIPS) -> ModelRecipe:
     prior = model.prior
-    assert isinstance(prior, EllipticPrior | GatedPrior)
+    if not isinstance(prior, EllipticPrior | GatedPrior):
+        raise CheckpointError(
+            expected="a prior that is trained", got="a body, found anew for every specimen",
+            remedy="build it: ConditionedNIPS(prior='elastic') has nothing to keep",
+        )  # fmt: skip
     channels = len(prior.net.into[0].get_parameter("bias"))
     if isinstance(prior, GatedPrior):
-        return ModelRecipe("conditioned", prior="gated", channels=channels, terms=prior.terms)
+        return ModelRecipe(
+            "conditioned", prior="gated", channels=channels, terms=prior.terms, head=model.head is not None
+        )
     return ModelRecipe("conditioned", prior="elliptic", drift=prior.coefficients > 1, channels=channels)
 
 

@@ -53,6 +53,14 @@ class BodyAtRest(ActingKernel):
         factor = torch.as_tensor(factor, dtype=self.factor.dtype, device=self.factor.device)
         return replace(self, factor=self.factor * factor)
 
+    def with_batch(self, batch: tuple[int, ...]) -> Self:
+        """The same systems, their axes folded otherwise."""
+        return replace(self, factor=self.factor.reshape(batch))
+
+    def system(self, number: int) -> Self:
+        """One of a batch with one axis."""
+        return replace(self, bodies=self.bodies[number : number + 1], factor=self.factor[number])
+
     def predict(
         self, loads: Float[Tensor, "*batch_pair_component_space"]
     ) -> Float[Tensor, "*batch_pair_component_space"]:
@@ -93,13 +101,21 @@ class BodyPredictor(NonlinearPredictor):
 
     def predict(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Tensor:
         """Newton's method, load by load; a SolverError where a body does not stand its load."""
+        return self._answers(loads, lambda body, fields: body.solve(fields))
+
+    def attempt(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Tensor:
+        """The same without an error: NaN where a body does not stand its load."""
+        return self._answers(loads, lambda body, fields: body.attempt(fields)[0])
+
+    def _answers(self, loads: Tensor, answer: Callable[[ElasticBody, np.ndarray], np.ndarray]) -> Tensor:
         kernel = self.kernel
         still = (kernel.factor == 0)[(..., *(None,) * 4)]
-        answers = _each(
-            kernel.bodies, kernel.batch, loads.to(kernel.factor).masked_fill(still, 0.0),
-            lambda body, fields: body.solve(fields) if fields.any() else np.zeros_like(fields),
+        loads = loads.to(kernel.factor).masked_fill(still, 0.0)
+        found = _each(
+            kernel.bodies, kernel.batch, loads,
+            lambda body, fields: answer(body, fields) if fields.any() else np.zeros_like(fields),
         )  # fmt: skip
-        return answers * kernel.factor[(..., *(None,) * 4)]
+        return found * kernel.factor[(..., *(None,) * 4)]
 
 
 def _each(

@@ -19,12 +19,13 @@ from torch import Tensor
 from nipde.errors import KernelError
 from nipde.grid import Grid
 from nipde.kernels.acting import ActingKernel
+from nipde.kernels.body import BodyAtRest
 from nipde.kernels.elliptic import EllipticKernel
 from nipde.kernels.gated import GatedKernel
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.spectral.transform import transform
 
-Prior = EllipticKernel | GatedKernel
+Prior = EllipticKernel | GatedKernel | BodyAtRest
 
 #: What it usually means that a number of the signature is lower, or higher, than those of calibration.
 MEANINGS = {
@@ -239,6 +240,8 @@ class ConditionedKernel(ActingKernel):
     def stretched(self, to: Grid) -> Self:
         """The same answers to the same loads, and their bands, on a similar box: lengths in another unit."""
         seen = self.seen
+        if isinstance(self.prior, BodyAtRest):
+            raise KernelError(expected="a law without a unit of length", got="a body", remedy="estimate on that box")
         if seen is not None:
             seen = replace(seen, metric=seen.metric / self.grid.ratio(to) ** to.dimension)
         prior, correction = self.prior.stretched(to), self.correction.stretched(to)

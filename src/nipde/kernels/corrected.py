@@ -37,7 +37,7 @@ class HeadedKernel(NonlinearPredictor):
 
 @dataclass(frozen=True, eq=False)
 class CorrectedPredictor(NonlinearPredictor):
-    """`alone` answers without the correction; `kernel` is what is linear of both."""
+    """`alone` answers without the correction; `kernel` is the linear part of `alone`, and the correction."""
 
     alone: Predictor
     correction: LowRankKernel

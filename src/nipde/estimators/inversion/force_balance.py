@@ -29,9 +29,6 @@ class ForceBalance:
     asked: Float[np.ndarray, "node column"]
     #: Which coefficient every column is.
     places: Int[np.ndarray, "node column"]
-    #: Sum of squares of the forces, and how many there are.
-    size: float
-    count: int
     cells: tuple[int, int]
     terms: int
 
@@ -54,9 +51,7 @@ class ForceBalance:
             right = np.moveaxis(forces[chosen], 0, 2).reshape(len(columns), -1, 1)
             gram = gram + columns.mT @ columns
             asked = asked + (columns.mT @ right)[..., 0]
-        return cls(
-            gram, asked, _places(mesh.cells, terms), float(np.sum(forces**2)), forces.size, mesh.cells, terms
-        )  # fmt: skip
+        return cls(gram, asked, _places(mesh.cells, terms), mesh.cells, terms)
 
     def even(self) -> Float[np.ndarray, " term"]:
         """The best coefficients that are the same in all cells."""
@@ -84,12 +79,6 @@ class ForceBalance:
             return solveh_banded(band, asked, lower=True).reshape(-1, self.terms)
         except LinAlgError:
             return towards
-
-    def left(self, coefficients: Float[np.ndarray, "cell term"]) -> float:
-        """Sum of squares of the forces that are not balanced, over that of all forces."""
-        values = coefficients.reshape(-1)[self.places]
-        explained = np.einsum("nc,ncd,nd->", values, self.gram, values, optimize=True)
-        return max(0.0, float(self.size - 2 * np.sum(values * self.asked) + explained)) / self.size
 
 
 _ROW, _COLUMN = (slice(None), slice(None), None), (slice(None), None, slice(None))
