@@ -172,7 +172,7 @@ def test_bodies_are_solved_and_solved_cheaply(measured):
 
 def test_solids_are_trained_judged_and_looked_into(tmp_path):
     only = ["mmnist-conditioned-nips-elastic", "mmnist-ridge-gcv", "mmnist-nips-2-solid", "mmnist-inside", "mmnist-set",
-            "tissue-inside", "mmnist-amplitude-2"]  # fmt: skip
+            "tissue-inside", "mmnist-amplitude-2", "mmnist-mesh"]  # fmt: skip
     path = run_campaign("solids", "trial", results=tmp_path / "results", work=tmp_path / "runs", only=only, workers=1)
     found = json.loads(path.read_text())["measured"]
     errors = {(row["problem"], row["label"]): row["test"]["held_out"]["mean"] for row in found["rows"]}
@@ -184,5 +184,8 @@ def test_solids_are_trained_judged_and_looked_into(tmp_path):
     assert settings["tissue"]["angle_median"] < 5
     assert found["sets"][0]["unsolved"] == 0
     assert found["sets"][0]["subset"]["same"]
+    same, finer, _ = found["meshes"][0]["settings"]
+    assert (same["difference"], same["refine"], finer["refine"]) == (0.0, 1, 2)
+    assert same["held_out"]["balance of forces"] < 1e-5 < finer["held_out"]["balance of forces"]
     assert "mmnist-nao-4-solid" in found["pending"]
-    assert "Mechanical MNIST" in solids(found)
+    assert "Mechanical MNIST, responses of finer elements" in solids(found)

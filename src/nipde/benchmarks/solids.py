@@ -2,7 +2,8 @@
 
 Contexts are 100 pairs of a test system under training loads, the paper's setting; `in_context` are answers to these
 same loads, `held_out` answers to loads that were in no training and no context. Every network gets the same processor
-time. Also: the same at two and four times the loads, the digit inside, the fibres inside, and meshes that do not match.
+time. Also: the same at two and four times the loads, with noise, and with responses of finer elements than estimators
+assume; the digit inside, the fibres inside, and the data sets themselves.
 """
 
 import json
@@ -18,16 +19,13 @@ import numpy as np
 import torch
 
 from nipde.benchmarks.campaign import curve, judge, write_result
-from nipde.benchmarks.digits import digit_classifier, digits_in
-from nipde.context.noise import with_white_noise
-from nipde.context.pairs import Pairs
+from nipde.benchmarks.solids_inside import Look, digits_inside, fibres_inside
+from nipde.benchmarks.solids_mesh import finer_elements
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
-from nipde.data.cells import cells_of
 from nipde.data.generate import generate
 from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
 from nipde.data.plan import Plan
-from nipde.discovery.fibres import angle_between, two_segments
 from nipde.errors import NipdeError
 from nipde.estimators.base import Estimator
 from nipde.estimators.conditioned import ConditionedNIPS
@@ -35,7 +33,6 @@ from nipde.estimators.elastic_adjoint import ElasticGaussNewton
 from nipde.estimators.elastic_balance import ElasticBalance
 from nipde.estimators.minimum_norm import MinimumNorm
 from nipde.estimators.ridge import Ridge
-from nipde.physics.cellwise import CellwiseBody
 from nipde.physics.elastic import NEWTON
 from nipde.training.cases import CASES
 from nipde.training.fit import fit
@@ -54,8 +51,9 @@ SYSTEMS = 500
 AMPLITUDES, AMPLITUDE_SYSTEMS = (1.0, 2.0, 4.0), 10
 #: Noise on displacements, and how many test systems it is tried on: with noise a body takes a minute.
 NOISES, NOISE_SYSTEMS = (1e-3, 1e-2), 2
-#: What is looked for inside: pairs, noise, specimens.
-LOOKS = ((CONTEXT, 0.0, 50), (10, 0.0, 50), (30, 1e-2, 10))
+#: What is looked for inside.
+LOOKS = (Look(50, pairs=CONTEXT), Look(50, pairs=10), Look(10, pairs=30, noise=1e-2))
+INSIDE = {"mmnist": digits_inside, "tissue": fibres_inside}
 #: Of these: none of their digits is among those that networks were trained on.
 OTHER_SEED = 4
 
@@ -94,7 +92,7 @@ BUDGETS = {"trial": 0.05, "quick": 5.0, "standard": 40.0}
 
 #: Kind of work -> where it stands in the record.
 KINDS = {"network": "rows", "classical": "rows", "inside": "inside", "amplitude": "amplitudes", "noise": "noises",
-         "set": "sets"}  # fmt: skip
+         "set": "sets", "mesh": "meshes"}  # fmt: skip
 
 
 def untrained() -> dict[str, Estimator]:
@@ -119,7 +117,7 @@ def measure(
     """Run what is not finished in `work`, and put everything that is into one record."""
     if budget not in BUDGETS:
         raise NipdeError(expected=f"a budget among {', '.join(BUDGETS)}", got=repr(budget))
-    jobs = _jobs(budget, work)
+    jobs = _jobs()
     if unknown := set(only) - set(jobs):
         raise NipdeError(expected=f"cases among {', '.join(jobs)}", got=", ".join(sorted(unknown)))
     asked = [name for name in jobs if not only or name in only]
@@ -152,13 +150,14 @@ def data(problem: str, work: Path, *, amplitude: float = 1.0, trial: bool = Fals
     return open_archive(place)
 
 
-def _jobs(budget: str, work: Path) -> dict[str, tuple[Any, ...]]:
+def _jobs() -> dict[str, tuple[Any, ...]]:
     """Every piece of work by name."""
     jobs: dict[str, tuple[Any, ...]] = {row.name: ("network", row) for row in ROWS}
     for problem in RECIPES:
         jobs |= {f"{problem}-{_plain(label)}": ("classical", problem, label) for label in untrained()}
         jobs[f"{problem}-inside"] = ("inside", problem)
         jobs[f"{problem}-set"] = ("set", problem)
+        jobs[f"{problem}-mesh"] = ("mesh", problem)
         for noise in NOISES:
             jobs[f"{problem}-noise-{noise:g}"] = ("noise", problem, noise)
         for amplitude in AMPLITUDES[1:]:
@@ -170,7 +169,7 @@ def _do(name: str, budget: str, work: Path) -> str:
     torch.set_num_threads(1)
     out = work / budget / name
     if not (out / "result.json").exists():
-        kind, *what = _jobs(budget, work)[name]
+        kind, *what = _jobs()[name]
         write_result(out, WORK[kind](*what, budget=budget, work=work, out=out))
     return name
 
@@ -263,95 +262,16 @@ def _set(problem: str, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
 def _inside(problem: str, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
     """What is found inside the test specimens, for context sizes and noise."""
     archive = data(problem, work, trial=budget == "trial")
-    reading = _digits if problem == "mmnist" else _fibres
-    read = [
-        {"pairs": pairs, "noise": noise, **reading(archive, count=count, pairs=pairs, noise=noise)}
-        for pairs, noise, count in (((8, 0.0, 2),) if budget == "trial" else LOOKS)
-    ]
-    return {"problem": problem, "settings": read}
+    looks = (Look(2, pairs=8),) if budget == "trial" else LOOKS
+    return {"problem": problem, "settings": INSIDE[problem](archive, looks)}
 
 
-def _bodies(
-    archive: Archive, estimator: ElasticBalance | ElasticGaussNewton, *, count: int, pairs: int, noise: float
-) -> list[CellwiseBody]:
-    """Found from the first training loads of every test specimen."""
-    loads = archive.load_indices("train")[:pairs].tolist()
-    read = archive.read(archive.indices("test")[:count], pairs=loads)
-    found = []
-    for number in range(len(read.loads)):
-        given = Pairs.from_arrays(read.loads[number], read.responses[number], grid=archive.grid).to(dtype=torch.float64)
-        given = with_white_noise(given, share=noise, seed=number) if noise else given
-        found.append(estimator.body(given))
-    return found
-
-
-def _digits(archive: Archive, *, count: int, pairs: int, noise: float) -> dict[str, Any]:
-    chosen = archive.indices("test")[:count]
-    read = archive.read(chosen, pairs=[0])
-    truth = np.stack([cells_of(hidden[0]) for hidden in read.hidden])
-    every = archive.read(archive.indices("test"), pairs=[0]).parameters["image"].astype(int)
-    network = digit_classifier(np.unique(every), epochs=1 if count < 10 else 12)
-    recipe = archive.plan.recipe
-    assert isinstance(recipe, MechanicalMnistRecipe)
-    soft, stiff = recipe.moduli
-    digits = read.parameters["digit"].astype(int)
-    found: dict[str, Any] = {"specimens": len(digits)}
-    maps = {"true map": truth}
-    methods: dict[str, ElasticBalance | ElasticGaussNewton] = {
-        "balance of forces": ElasticBalance(),
-        "linear elasticity": ElasticBalance(finite=False),
-    }
-    if noise:
-        methods["displacements of a body"] = ElasticGaussNewton()
-    for name, estimator in methods.items():
-        bodies = _bodies(archive, estimator, count=count, pairs=pairs, noise=noise)
-        maps[name] = np.stack([body.young for body in bodies])
-    for name, moduli in maps.items():
-        answers = digits_in(network, moduli, soft=soft, stiff=stiff)
-        error = np.linalg.norm((moduli - truth).reshape(len(truth), -1), axis=1)
-        error /= np.linalg.norm(truth.reshape(len(truth), -1), axis=1)
-        found[name] = {"modulus_error": float(error.mean()), "worst": float(error.max()),
-                       "correct": int(np.sum(np.array(answers) == digits))}  # fmt: skip
-    return found
-
-
-def _fibres(archive: Archive, *, count: int, pairs: int, noise: float) -> dict[str, Any]:
-    truth = archive.read(archive.indices("test")[:count], pairs=[0]).parameters
-    bodies = _bodies(archive, ElasticBalance(), count=count, pairs=pairs, noise=noise)
-    rows = []
-    for number, body in enumerate(bodies):
-        first, second, line = (float(truth[name][number]) for name in ("angle_1", "angle_2", "line_angle"))
-        rows.append({
-            **_segment_errors(body, (first, second), line),
-            "between": np.degrees(angle_between(first, second)),
-        })  # fmt: skip
-    angles = [value for row in rows for value in row["angles"]]
-    return {
-        "specimens": len(rows),
-        "angle_median": float(np.median(angles)), "angle_worst_decile": float(np.quantile(angles, 0.9)),
-        "line_median": float(np.median([row["line"] for row in rows])),
-        "line_worst_decile": float(np.quantile([row["line"] for row in rows], 0.9)),
-        "cell_median": float(np.median([row["cells"] for row in rows])),
-        "rows": rows,
-    }  # fmt: skip
-
-
-def _segment_errors(body: CellwiseBody, truth: tuple[float, float], line: float) -> dict[str, Any]:
-    """Degrees: of both directions, of the line, and the median over cells."""
-    found = two_segments(body)
-    points = body.mesh.points.mean(1)
-    x, y = (points[:, axis] - body.grid.axes[axis].length / 2 for axis in (0, 1))
-    first = -np.sin(line) * x + np.cos(line) * y >= 0
-    local = np.angle(body.fibre_moment.reshape(-1)) / 2
-    apart = np.abs((local - np.where(first, *truth) + np.pi / 2) % np.pi - np.pi / 2)
-    angles = found.angles
-    if np.cos(found.line - line) < 0:  # the same line, run through the other way
-        angles = angles[::-1]
-    return {
-        "angles": [float(np.degrees(angle_between(one, other))) for one, other in zip(angles, truth, strict=True)],
-        "line": float(np.degrees(angle_between(found.line, line))),
-        "cells": float(np.degrees(np.median(apart))),
-    }
+def _mesh(problem: str, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
+    """What needs no training, on responses of elements that are smaller or of higher degree."""
+    archive, trial = data(problem, work, trial=budget == "trial"), budget == "trial"
+    asked = {"count": 1, "pairs": 8, "queries": 2} if trial else {"count": 5, "pairs": CONTEXT, "queries": 10}
+    estimators = {label: estimator for label, estimator in untrained().items() if not trial or "balance" in label}
+    return {"problem": problem, "settings": finer_elements(archive, estimators, **asked)}
 
 
 def _plain(label: str) -> str:
@@ -365,4 +285,5 @@ WORK: dict[str, Callable[..., dict[str, Any]]] = {
     "amplitude": _amplitude,
     "noise": _noise,
     "set": _set,
+    "mesh": _mesh,
 }

@@ -20,7 +20,8 @@ def solids(found: dict[str, Any]) -> str:
             ]
     parts += [
         _compared(found, "amplitudes", "amplitude", "under larger loads", lambda value: f"{value:g} × the loads"),
-        _compared(found, "noises", "noise", "with noise", _noise), _digits(found), _fibres(found), _sets(found),
+        _compared(found, "noises", "noise", "with noise", _noise), _meshes(found), _digits(found),
+        _fibres(found), _sets(found),
     ]  # fmt: skip
     networks = f"Networks had {found['minutes']:g} minutes of processor time each, one thread."
     pending = f" Not run yet: {', '.join(found['pending'])}." if found["pending"] else ""
@@ -66,6 +67,27 @@ def _compared(found: dict[str, Any], where: str, what: str, title: str, head: Ca
         heads = ("held out", "as above", *(f"{head(value)}, {specimens} specimens" for value in entries))
         parts += [f"**{name} {title}**\n", table(heads, cells)]
     return "\n".join(parts)
+
+
+def _meshes(found: dict[str, Any]) -> str:
+    parts = []
+    for one in found.get("meshes", []):
+        settings = one["settings"]
+        names = [_elements(setting["degree"], setting["refine"]) for setting in settings]
+        cells = [("responses against those above", *(percent(setting["difference"]) for setting in settings))]
+        first = settings[0]["held_out"]
+        cells += [
+            (label, *(percent(setting["held_out"][label]) for setting in settings))
+            for label in sorted(first, key=lambda label: -first[label])
+        ]
+        title = f"{PROBLEMS[one['problem']]}, responses of finer elements than estimators assume"
+        parts += [f"**{title}, {settings[0]['specimens']} specimens**\n", table(("held out", *names), cells)]
+    return "\n".join(parts)
+
+
+def _elements(degree: int, refine: int) -> str:
+    of = {1: "Q4", 2: "Q9"}[degree]
+    return f"{of}, one per cell" if refine == 1 else f"{of}, {refine * refine} per cell"
 
 
 def _held_out(row: dict[str, Any] | None) -> str:

@@ -43,6 +43,10 @@ class SolidRecipe(Recipe):
     def load_size(self) -> float:
         """Standard deviation A of each component of the loads."""
 
+    @abstractmethod
+    def body(self, *parameters: float, degree: int = 1, refine: int = 1) -> ElasticBody:
+        """The specimen of the parameters that an archive keeps, on elements as small as those of the archive or not."""
+
     @property
     def diagnostic_names(self) -> tuple[str, ...]:
         """Of every solve: relative residual, Newton steps, least ratio of deformed to undeformed area."""
@@ -123,12 +127,17 @@ class MechanicalMnistRecipe(SolidRecipe):
         self, rng: np.random.Generator, loads: Float[np.ndarray, "pair component *space"], seed: np.uint64
     ) -> System:
         """One digit, all loads."""
-        bitmaps, number, (soft, stiff) = mnist(), self.draw_entry(rng), self.moduli
-        pixels = modulus_of_bitmap(bitmaps.images[number], soft=soft, stiff=stiff)
+        number = self.draw_entry(rng)
+        parameters = (float(mnist().digits[number]), float(number))
+        body = self.body(*parameters)
+        return self.specimen(body, node_means(body.modulus)[None], loads=loads, seed=seed, parameters=parameters)
+
+    def body(self, *parameters: float, degree: int = 1, refine: int = 1) -> NeoHookean:
+        """Of a digit and the number of its image."""
+        (_, number), (soft, stiff) = parameters, self.moduli
+        pixels = modulus_of_bitmap(mnist().images[int(number)], soft=soft, stiff=stiff)
         cells = np.kron(pixels, np.ones(((self.nodes - 1) // SIDE,) * 2))
-        body = NeoHookean(self.grid, cells, self.poisson)
-        parameters = (float(bitmaps.digits[number]), float(number))
-        return self.specimen(body, node_means(cells)[None], loads=loads, seed=seed, parameters=parameters)
+        return NeoHookean(self.grid, cells, self.poisson, degree=degree, refine=refine)
 
 
 @dataclass(frozen=True)
@@ -167,8 +176,15 @@ class TissueRecipe(SolidRecipe):
         self, rng: np.random.Generator, loads: Float[np.ndarray, "pair component *space"], seed: np.uint64
     ) -> System:
         """One specimen, all loads."""
-        first, second, line = (float(angle) for angle in rng.uniform(0.0, (2 * np.pi, 2 * np.pi, np.pi)))
-        fibres = Fibres(self.fibre_stiffness, self.fibre_exponent, self.both_signs)
-        body = TwoSegmentTissue(self.grid, (first, second), line, self.modulus, self.poisson, fibres)
+        parameters = tuple(float(angle) for angle in rng.uniform(0.0, (2 * np.pi, 2 * np.pi, np.pi)))
+        body = self.body(*parameters)
         hidden = np.stack([np.cos(2 * body.angle), np.sin(2 * body.angle)])
-        return self.specimen(body, hidden, loads=loads, seed=seed, parameters=(first, second, line))
+        return self.specimen(body, hidden, loads=loads, seed=seed, parameters=parameters)
+
+    def body(self, *parameters: float, degree: int = 1, refine: int = 1) -> TwoSegmentTissue:
+        """Of three angles."""
+        first, second, line = parameters
+        fibres = Fibres(self.fibre_stiffness, self.fibre_exponent, self.both_signs)
+        return TwoSegmentTissue(
+            self.grid, (first, second), line, self.modulus, self.poisson, fibres, degree=degree, refine=refine
+        )
