@@ -81,3 +81,18 @@ def test_candidates_on_another_grid_are_refused(measured, tmp_path, capsys):
 def test_weights_that_infer_no_material_rank_loads_as_well(measured, capsys):
     assert main(["design", str(measured[0]), "--weights", "darcy-two-phase-gated", "--count", "2"]) == 0
     assert len(listed(capsys.readouterr().out)[0]) == 2
+
+
+@pytest.mark.parametrize("relative", ["false", "true"])
+def test_loads_are_ranked_by_what_they_tell_about_the_material(measured, relative, capsys):
+    path, _ = measured
+    words = ["--weights", "darcy-two-phase", "--by", "material", "--count", "3", "--relative", relative]
+    assert main(["design", str(path), *words]) == 0
+    gains, names = listed(capsys.readouterr().out)
+    assert len(set(names)) == 3
+    assert 100 >= gains[0] >= gains[1] >= gains[2] > 0
+
+
+def test_weights_without_a_material_cannot_rank_by_it(measured, capsys):
+    assert main(["design", str(measured[0]), "--weights", "darcy-two-phase-gated", "--by", "material"]) == 2
+    assert "weights that infer a material" in capsys.readouterr().err

@@ -118,7 +118,7 @@ def test_a_level_or_weights_that_have_no_band_are_refused(pairs):
     with pytest.raises(KernelError, match=r"expected a level among 0.5, .*, got 0.42"):
         material_of(*model.with_posterior(pairs), level=0.42)
     gated = untrained(prior="gated", terms=2)
-    with pytest.raises(PairsError, match="got gated weights"):
+    with pytest.raises(PairsError, match="got weights that infer none"):
         material_of(*gated.with_posterior(pairs))
     with pytest.raises(KernelError, match="expected weights that infer a material"):
         bootstrap(gated, pairs, draws=1)

@@ -6,6 +6,7 @@ import torch
 
 from nipde.context.pairs import Pairs
 from nipde.discovery.candidates import wave_loads
+from nipde.discovery.sensor import Sensor
 from nipde.discovery.tuning import tuned_loads
 from nipde.errors import KernelError
 from nipde.estimators.conditioned import ConditionedNIPS
@@ -31,7 +32,7 @@ def test_systems_that_were_not_examples_are_answered_better():
     model = ConditionedNIPS(dimension=2, prior="gated", channels=4, terms=2).eval().requires_grad_(False)
     before = 2 * random_loads(5, seed=5)[:, None]
     queries = random_loads(60, seed=1)[:, None]
-    after = tuned_loads(model, before, examples=kernels(20, seed=2), queries=queries, noise=(0.0,), steps=60)
+    after = tuned_loads(model, before, examples=kernels(20, seed=2), queries=queries, sensors=[Sensor(0.0)], steps=60)
     assert GRID.norm(after).numpy() == pytest.approx(GRID.norm(before).numpy(), rel=1e-5)
     fresh, asked = kernels(10, seed=3), random_loads(20, seed=4)[:, None]
     errors = []

@@ -7,6 +7,7 @@ from nipde.benchmarks.markdown import table
 WAYS = {
     "design": "one after another, of 100 waves and 50 random loads",
     "principal": "the best of all loads in the metric",
+    "informative": "what tells most about an even medium",
     "tuned": "tuned on example systems",
 }
 
@@ -19,7 +20,7 @@ def design(found: dict[str, Any]) -> str:
             f"{count} chosen loads: held out", "as many random loads give the same")  # fmt: skip
     return table(head, rows) + (
         f"\n{found['tests']} test systems at {found['nodes']}², {found['queries']} loads held out; in brackets 90 % "
-        f"intervals over systems. Tuning: {found['steps']} steps on {found['examples']} other systems.\n"
+        f"intervals over systems. Descents take {found['steps']} steps; tuning uses {found['examples']} others.\n"
     )
 
 

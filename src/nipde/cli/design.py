@@ -1,7 +1,7 @@
 """`nipde design FILE`: which load to apply next, ranked; the fields to apply are written beside."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -9,9 +9,8 @@ import torch
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import parser, progress, say
 from nipde.cli.weights import add_weights
-from nipde.discovery.candidates import wave_loads
-from nipde.discovery.design import next_load
-from nipde.discovery.next_loads import CANDIDATES, effort_of, next_loads
+from nipde.discovery.next_loads import by_kernel, by_material, effort_of, long_waves, next_loads
+from nipde.discovery.sensor import Sensor
 from nipde.errors import MeasurementError
 from nipde.measurements.parse import parse
 from nipde.training.pretrained import load
@@ -23,6 +22,16 @@ def run(words: list[str]) -> int:
     add_measurement(options)
     add_weights(options, material=False)
     options.add_argument("--candidates", type=str, default="", help="file with an array `loads` to rank; else waves")
+    options.add_argument(
+        "--by",
+        type=Literal["kernel", "material"],
+        default="kernel",
+        help="what a load should tell: answers that no law explains, or the material (elliptic weights)",
+    )
+    options.add_argument(
+        "--noise", type=float, default=0.01, help="of the sensor, a share of its readings; for --by material"
+    )
+    options.add_argument("--relative", type=bool, default=False, help="whether the sensor is set anew for every load")
     options.add_argument("--count", type=int, default=5, help="how many to list")
     options.add_argument("--out", type=Path | None, default=None, help="npz for the fields of the best")
     chosen = options.parse_args(words)
@@ -33,16 +42,17 @@ def run(words: list[str]) -> int:
     with progress("kernel", 1) as advance, torch.no_grad():
         kernel = model(pairs)
         advance(1)
-    effort = effort_of(pairs.loads)
+    effort, rank = effort_of(pairs.loads), by_kernel(kernel)
+    if chosen.by == "material":
+        rank = by_material(kernel, pairs.loads, sensor=Sensor(chosen.noise, chosen.relative))
     if chosen.candidates:
         loads = _candidates(chosen.candidates, pairs.grid.shape)
-        waves = wave_loads(pairs.grid, min(CANDIDATES, int(pairs.grid.unknown.sum())))
-        ranking = next_load(kernel, loads, waves, effort=None)
+        ranking = rank(loads, long_waves(pairs.grid), None)
         order = ranking.order[: chosen.count].numpy()
         names_of, gains = tuple(f"candidate {number}" for number in order), ranking.gains[order].numpy()
         best = loads[order]
     else:
-        found = next_loads(kernel, effort=effort, count=chosen.count, unit=measurement.units.load)
+        found = next_loads(kernel, effort=effort, count=chosen.count, unit=measurement.units.load, rank=rank)
         names_of, gains, best = found.names, found.gains, found.loads
     say(f"share of what is not known of answers to long waves that one more load would remove ({pairs.count} so far):")
     for name, gain in zip(names_of, gains, strict=True):

@@ -1,23 +1,57 @@
 """The next loads worth applying, named so that a person can apply them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 
-from nipde.discovery.candidates import wave_loads
-from nipde.discovery.design import next_load
+from nipde.discovery.candidates import Loads, wave_loads
+from nipde.discovery.design import Ranking, next_load
 from nipde.discovery.discovery import NextLoads
+from nipde.discovery.informative import most_informative
+from nipde.discovery.sensor import Sensor
+from nipde.errors import KernelError
 from nipde.grid import Grid
 from nipde.kernels.conditioned import ConditionedKernel
+from nipde.physics.darcy import Darcy
 
 #: Waves that are compared.
 CANDIDATES = 60
 
 
-def next_loads(kernel: ConditionedKernel, *, effort: float, count: int, unit: str = "") -> NextLoads:
+#: What candidates are worth for answering queries, at an effort or, with None, as they are.
+Rank = Callable[[Any, Any, float | None], Ranking]
+
+
+def by_kernel(kernel: ConditionedKernel) -> Rank:
+    """By what the correction of a kernel can use."""
+    return lambda candidates, queries, effort: next_load(kernel, candidates, queries, effort=effort)
+
+
+def by_material(kernel: ConditionedKernel, loads: Any, *, sensor: Sensor) -> Rank:
+    """By what is not yet known of the material that a kernel has inferred from its response to `loads`."""
+    if kernel.coefficient is None:
+        raise KernelError(
+            expected="weights that infer a material", got="others", remedy="use an elliptic prior, or rank by kernel"
+        )
+    medium = Darcy(kernel.grid, kernel.coefficient.detach().cpu().double().numpy())
+    return lambda candidates, queries, effort: most_informative(
+        medium, candidates, queries, sensor=sensor, applied=loads, effort=effort
+    )
+
+
+def long_waves(grid: Grid) -> Loads:
+    """The waves that are compared, and that one wants to answer."""
+    return wave_loads(grid, min(CANDIDATES, int(grid.unknown.sum()) - 1))
+
+
+def next_loads(
+    kernel: ConditionedKernel, *, effort: float, count: int, unit: str = "", rank: Rank | None = None
+) -> NextLoads:
     """The best of the longest waves of root mean square `effort`, for answering others of them."""
-    grid = kernel.grid
-    waves = wave_loads(grid, min(CANDIDATES, int(grid.unknown.sum()) - 1))
-    ranking = next_load(kernel, waves, waves, effort=effort)
+    grid, waves = kernel.grid, long_waves(kernel.grid)
+    ranking = (by_kernel(kernel) if rank is None else rank)(waves, waves, effort)
     best = ranking.order[:count]
     loads = (waves[best, 0] * effort).cpu().numpy()
     names = tuple(f"{_named(grid, load)}, rms {effort:.3g} {unit}".rstrip() for load in loads)

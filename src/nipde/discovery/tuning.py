@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from nipde.context.pairs import Pairs
 from nipde.discovery.candidates import Loads, as_loads
+from nipde.discovery.sensor import Sensor
 from nipde.errors import KernelError
 from nipde.kernels.dense import DenseKernel
 from nipde.spectral.transform import transform
@@ -30,14 +31,14 @@ def tuned_loads(
     *,
     examples: DenseKernel,
     queries: Loads,
-    noise: Sequence[float] = (0.0, 0.01),
+    sensors: Sequence[Sensor] = (Sensor(0.0), Sensor(0.01)),
     steps: int = 500,
     seed: int = 0,
 ) -> Loads:
     """Better loads than those to start from, each with its root mean square.
 
     `examples` are true kernels of systems like those to come, one batch axis; `queries` are loads like those to answer.
-    `noise` are levels of the sensor, as shares of the root mean square of responses to the queries; all count alike.
+    All `sensors` count alike.
     The model must be differentiable in its pairs. The elliptic prior is so in part only: expect little.
     """
     if len(examples.batch) != 1 or examples.batch[0] < 2:
@@ -45,7 +46,7 @@ def tuned_loads(
             expected="two kernels or more along one batch axis", got=f"a batch {examples.batch}", remedy="stack values"
         )
     grid, like, generator = examples.grid, next(model.parameters()), torch.Generator().manual_seed(seed)
-    trial = _Trial(model, examples, as_loads(grid, queries).to(like), noise)
+    trial = _Trial(model, examples, as_loads(grid, queries).to(like), sensors)
     loads = as_loads(grid, loads).to(like)
     norm = grid.norm(loads).square().sum(-1).sqrt().reshape(-1, *(1,) * (grid.dimension + 1))
     waves = transform(grid)
@@ -75,7 +76,7 @@ class _Trial:
     model: nn.Module
     examples: DenseKernel
     queries: Loads
-    noise: Sequence[float]
+    sensors: Sequence[Sensor]
 
     @property
     def kept(self) -> int:
@@ -87,27 +88,27 @@ class _Trial:
         """Of a few examples and queries at one level of noise, all drawn."""
         some = torch.randperm(self.kept, generator=generator)[:SYSTEMS]
         asked = self.queries[torch.randperm(len(self.queries), generator=generator)[:QUERIES]]
-        share = self.noise[int(torch.randint(len(self.noise), (), generator=generator))]
-        return self._errors(some, loads, asked, share=share, generator=generator).mean()
+        sensor = self.sensors[int(torch.randint(len(self.sensors), (), generator=generator))]
+        return self._errors(some, loads, asked, sensor=sensor, generator=generator).mean()
 
     @torch.no_grad()
     def judged(self, loads: Loads) -> float:
         """Of the examples behind, at every level of noise; always the same draw."""
         generator, asked = torch.Generator().manual_seed(0), self.queries[:QUERIES]
         found = [
-            self._errors(some, loads, asked, share=share, generator=generator)
-            for share in self.noise
+            self._errors(some, loads, asked, sensor=sensor, generator=generator)
+            for sensor in self.sensors
             for some in torch.arange(self.kept, self.examples.batch[0]).split(SYSTEMS)
         ]
         return float(torch.cat(found).mean())
 
     def _errors(
-        self, some: Int[Tensor, " system"], loads: Loads, asked: Loads, *, share: float, generator: torch.Generator
+        self, some: Int[Tensor, " system"], loads: Loads, asked: Loads, *, sensor: Sensor, generator: torch.Generator
     ) -> Float[Tensor, "system query"]:
         """Relative errors of answers from noisy responses to the loads."""
         grid, truth = self.examples.grid, DenseKernel(self.examples.grid, self.examples.values[some].to(loads))
         responses, answers = truth.predict(loads), truth.predict(asked)
-        level = share * answers.square().flatten(1).mean(1).sqrt()
+        level = sensor.level(responses.flatten(2), answers.flatten(2))
         errors = torch.randn(responses.shape, generator=generator, dtype=responses.dtype).to(responses)
         measured = responses + level.reshape(-1, *(1,) * (responses.ndim - 1)) * errors
         kernel = self.model(Pairs(grid, loads.expand(len(some), *loads.shape), measured, noise=level))
