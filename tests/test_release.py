@@ -11,7 +11,7 @@ import yaml
 
 import nipde
 from nipde.benchmarks.cards import PAGE, data_card, model_card, page
-from nipde.benchmarks.markdown import percent
+from nipde.benchmarks.tables.markdown import percent
 from nipde.data.problems import PROBLEMS
 from nipde.training.pretrained import names
 

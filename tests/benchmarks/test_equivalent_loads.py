@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nipde.benchmarks.design import equivalent
-from nipde.benchmarks.design_table import design
+from nipde.benchmarks.tables.design import design
 
 COUNTS = (5, 10, 20, 40)
 

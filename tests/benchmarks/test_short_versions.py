@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from nipde.benchmarks.darcy_table import darcy
 from nipde.benchmarks.run import run, run_campaign
-from nipde.benchmarks.solids_table import solids
-from nipde.benchmarks.tables import render
+from nipde.benchmarks.tables.darcy import darcy
+from nipde.benchmarks.tables.render import render
+from nipde.benchmarks.tables.solids import solids
 from nipde.benchmarks.tokens import PAPER, predicted_bytes
 
 

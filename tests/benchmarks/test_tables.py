@@ -5,7 +5,8 @@ import pytest
 
 from nipde.benchmarks import random_fields
 from nipde.benchmarks.run import CAMPAIGNS, MEASUREMENTS, run
-from nipde.benchmarks.tables import TABLES, fill
+from nipde.benchmarks.tables.fill import fill
+from nipde.benchmarks.tables.render import TABLES
 from nipde.errors import NipdeError
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nipde.benchmarks.markdown import percent, table
 from nipde.benchmarks.record import read_record
+from nipde.benchmarks.tables.markdown import percent, table
 from nipde.data.problems import PROBLEMS
 from nipde.data.recipe import Recipe
 from nipde.data.system import Quantity

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from nipde.benchmarks import cases
+from nipde.benchmarks import darcy_cases
 from nipde.benchmarks.campaign import curve, judge, write_result
-from nipde.benchmarks.cases import ALL, LOAD_ALPHA, OURS, SHIFTS, Case, Law, Shift
+from nipde.benchmarks.darcy_cases import ALL, LOAD_ALPHA, OURS, SHIFTS, Case, Law, Shift
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
 from nipde.data.generate import generate
@@ -27,7 +27,7 @@ from nipde.evaluation.named import NAMES, named
 from nipde.training.fit import fit
 from nipde.training.weights import load_model
 
-SEED = cases.DATA_SEED
+SEED = darcy_cases.DATA_SEED
 #: Grid of the paper's table with shifted laws, where it also recovers the microstructure.
 SHIFTED_NODES = 11
 #: Classical methods, and how many test systems of each setting, that stand beside in that table.
@@ -141,7 +141,7 @@ def measure(
         row["trend"] = trend(row["curve"], row["paper"].get("in_context"))
     pending = [job.name for job in jobs(plan) if not (work / budget / job.name / "result.json").exists()]
     minutes = None if plan.minutes is None else {str(nodes): value for nodes, value in plan.minutes.items()}
-    return {"budget": budget, "minutes": minutes, "systems": cases.SYSTEMS, "rows": rows, "pending": pending}
+    return {"budget": budget, "minutes": minutes, "systems": darcy_cases.SYSTEMS, "rows": rows, "pending": pending}
 
 
 def trend(curve: list[dict[str, float]], paper: float | None) -> dict[str, float | None] | None:
@@ -163,7 +163,7 @@ def data(law: Law, nodes: int, work: Path, *, shift: Shift = None) -> Archive:
     """The archive of a law and grid, generated once."""
     place = work / "data" / f"{law}-{nodes}{f'-{shift}-shifted' if shift else ''}"
     if not (place / "manifest.json").exists():
-        generate(cases.plan(law, nodes, shift=shift), place, workers=1)
+        generate(darcy_cases.plan(law, nodes, shift=shift), place, workers=1)
     return open_archive(place)
 
 

@@ -8,7 +8,8 @@ from nipde.benchmarks.record import read_record
 from nipde.benchmarks.run import CAMPAIGNS, MEASUREMENTS
 from nipde.benchmarks.run import run as measure
 from nipde.benchmarks.run import run_campaign as measure_campaign
-from nipde.benchmarks.tables import documents_below, fill, render
+from nipde.benchmarks.tables.fill import documents_below, fill
+from nipde.benchmarks.tables.render import render
 from nipde.cli.terminal import parser, say
 
 

@@ -1,7 +1,7 @@
 import tempfile
 
 from nipde.benchmarks.mistakes import measure
-from nipde.benchmarks.mistakes_table import mistakes
+from nipde.benchmarks.tables.mistakes import mistakes
 
 
 def test_every_kind_of_mistake_is_found_out():

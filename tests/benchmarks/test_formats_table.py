@@ -1,5 +1,5 @@
 from nipde.benchmarks.formats import CASES, REQUIRED, measure
-from nipde.benchmarks.formats_table import formats
+from nipde.benchmarks.tables.formats import formats
 
 
 def test_required_formats_read_as_documented():

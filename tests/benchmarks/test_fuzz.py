@@ -1,7 +1,7 @@
 import numpy as np
 
 from nipde.benchmarks.fuzz import description, fuzz, mutated, valid_files
-from nipde.benchmarks.fuzz_table import fuzz as table
+from nipde.benchmarks.tables.fuzz import fuzz as table
 from nipde.measurements.parse import FORMATS, parse
 from nipde.measurements.read import interpret
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from nipde.benchmarks.cases import ALL, OURS, SHIFTS, Case
-from nipde.benchmarks.markdown import percent, table
+from nipde.benchmarks.darcy_cases import ALL, OURS, SHIFTS, Case
+from nipde.benchmarks.tables.markdown import percent, table
 
 TITLES = {
     "layers": "Models",

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nipde.benchmarks.markdown import percent, table
 from nipde.benchmarks.record import read_record
+from nipde.benchmarks.tables.markdown import percent, table
 
 #: Records it is made from.
 SOURCES = ("darcy-standard", "conditioned", "yardsticks", "solids-quick")

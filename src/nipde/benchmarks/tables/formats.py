@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nipde.benchmarks.markdown import table
+from nipde.benchmarks.tables.markdown import table
 
 
 def formats(found: dict[str, Any]) -> str:

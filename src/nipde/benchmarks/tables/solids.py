@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from nipde.benchmarks.markdown import percent, table
+from nipde.benchmarks.tables.markdown import percent, table
 
 PROBLEMS = {"mmnist": "Mechanical MNIST", "tissue": "Tissue"}
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nipde.benchmarks.markdown import percent, table
+from nipde.benchmarks.tables.markdown import percent, table
 
 
 def uncertainty(found: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nipde.benchmarks.markdown import table
+from nipde.benchmarks.tables.markdown import table
 
 WAYS = {
     "design": "one after another, of 100 waves and 50 random loads",

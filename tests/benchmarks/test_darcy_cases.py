@@ -6,9 +6,9 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from nipde.benchmarks.cases import ALL, LOAD_ALPHA, SHIFTS, Case, plan
 from nipde.benchmarks.darcy import BUDGETS, KEPT, jobs
-from nipde.benchmarks.darcy_table import darcy
+from nipde.benchmarks.darcy_cases import ALL, LOAD_ALPHA, SHIFTS, Case, plan
+from nipde.benchmarks.tables.darcy import darcy
 from nipde.data.split import indices_of
 from nipde.errors import NipdeError
 from nipde.grid import Grid

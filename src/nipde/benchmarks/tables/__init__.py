@@ -1,0 +1,1 @@
+"""Records to tables: the only place that formats a measured number."""

@@ -1,0 +1,43 @@
+"""Tables into documents.
+
+A document asks for a table with the lines `<!-- table: NAME -->` and `<!-- end table -->`; what stands between them
+is made from results/NAME.json and from nothing else; `headline` is made from several of these.
+"""
+
+import re
+from pathlib import Path
+
+from nipde.benchmarks.record import read_record
+from nipde.benchmarks.tables.headline import headline
+from nipde.benchmarks.tables.render import render
+from nipde.errors import NipdeError
+
+BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n)(.*?)(<!-- end table -->)", re.DOTALL)
+
+
+def fill(documents: list[Path], *, results: Path, check: bool = False) -> list[Path]:
+    """Put current tables into the documents; with `check`, raise instead if one of them is not current."""
+    changed = []
+    for document in documents:
+        text = document.read_text()
+        current = BLOCK.sub(lambda found: found[1] + _table_of(found[2], results) + found[4], text)
+        if current != text:
+            changed.append(document)
+            if not check:
+                document.write_text(current)
+    if check and changed:
+        raise NipdeError(
+            expected="tables made from results/",
+            got=f"others in {', '.join(map(str, changed))}",
+            remedy="run nipde bench tables and commit what it changes",
+        )
+    return changed
+
+
+def documents_below(folder: Path) -> list[Path]:
+    """README and docs."""
+    return [path for path in [folder / "README.md", *sorted((folder / "docs").glob("*.md"))] if path.exists()]
+
+
+def _table_of(name: str, results: Path) -> str:
+    return headline(results) if name == "headline" else render(read_record(results, name))
