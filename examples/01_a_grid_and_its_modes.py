@@ -11,8 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from nipde import Grid, Neumann
-from nipde.physics.random_fields import GaussianField
+from nipde import GaussianField, Grid, Neumann
 from nipde.spectral.transform import transform
 
 grid = Grid.uniform(41, boundary=Neumann())

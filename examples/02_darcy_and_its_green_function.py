@@ -8,10 +8,9 @@ Pressure in a rock of two phases, its response to a load at one point, and the a
 import matplotlib.pyplot as plt
 import numpy as np
 
-from nipde import Grid
-from nipde.physics.darcy import Darcy
+from nipde import Darcy, GaussianField, Grid
 from nipde.physics.manufactured import observed_orders, smooth_diffusion
-from nipde.physics.random_fields import GaussianField, TwoPhase
+from nipde.physics.random_fields import TwoPhase
 
 rng = np.random.default_rng(5)
 grid = Grid.uniform(41)

@@ -11,12 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from nipde import DarcyRecipe
-from nipde.context.pairs import Pairs
-from nipde.estimators.adjoint import AdjointGaussNewton
-from nipde.estimators.inversion.regularisers import TotalVariation
-from nipde.estimators.kernel_match import permeability_of
-from nipde.estimators.ridge import Ridge
+from nipde import AdjointGaussNewton, DarcyRecipe, Pairs, Ridge, TotalVariation, permeability_of
 
 specimen = DarcyRecipe(nodes=21, pairs=100, precision="float64").build(np.uint64(5))
 grid, rock = specimen.grid, specimen.hidden[0]

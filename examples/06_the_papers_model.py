@@ -10,10 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from nipde import DarcyRecipe
-from nipde.context.pairs import Pairs
-from nipde.estimators.minimum_norm import MinimumNorm
-from nipde.estimators.nips import NIPS
+from nipde import NIPS, DarcyRecipe, MinimumNorm, Pairs
 
 torch.manual_seed(0)
 recipe = DarcyRecipe(nodes=21, pairs=100)

@@ -11,12 +11,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import nipde
-from nipde.context.noise import with_white_noise
 
 specimen = nipde.DarcyRecipe(nodes=21, pairs=100).build(np.uint64(5))
 grid, rock = specimen.grid, specimen.hidden[0]
 pairs = nipde.Pairs.from_arrays(specimen.loads, specimen.responses, grid=grid)
-measured, unseen = with_white_noise(pairs.take(slice(0, 50)), share=0.01, seed=0), pairs.take(slice(50, 100))
+measured, unseen = nipde.with_white_noise(pairs.take(slice(0, 50)), share=0.01, seed=0), pairs.take(slice(50, 100))
 
 
 def error(kernel):

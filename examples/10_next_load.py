@@ -11,25 +11,22 @@ import numpy as np
 import torch
 
 import nipde
-from nipde.discovery.candidates import wave_loads
 from nipde.discovery.design import next_load, principal_loads
-from nipde.physics.darcy import Darcy
-from nipde.physics.random_fields import GaussianField
 
 recipe = nipde.DarcyRecipe(nodes=21, pairs=55, precision="float64")
 grid, model = recipe.grid, nipde.load("darcy-two-phase-gated")
 specimens = [recipe.build(np.uint64(seed)) for seed in range(8)]
-likely = GaussianField(1.0, rms=1.0).sample(grid, rng=np.random.default_rng(1), count=500)  # what one will ask
+likely = nipde.GaussianField(1.0, rms=1.0).sample(grid, rng=np.random.default_rng(1), count=500)  # what one will ask
 
 
 def measured(specimen, loads):
-    responses = Darcy(grid, specimen.hidden[0]).solve(loads[:, 0].numpy())
+    responses = nipde.Darcy(grid, specimen.hidden[0]).solve(loads[:, 0].numpy())
     return nipde.Pairs.from_arrays(loads[:, 0], responses, grid=grid, noise=0.0).to(dtype=torch.float32)
 
 
 # %%
 # Of thirty waves, which one would teach most about the first specimen?
-waves, kernel = wave_loads(grid, 30), model(measured(specimens[0], torch.tensor(specimens[0].loads[:5])))
+waves, kernel = nipde.wave_loads(grid, 30), model(measured(specimens[0], torch.tensor(specimens[0].loads[:5])))
 ranking = next_load(kernel, waves, likely)
 print(f"wave {ranking.best} would remove {float(ranking.gains[ranking.best]):.0%} of what is unknown of likely loads")
 

@@ -16,8 +16,6 @@ from cmcrameri import cm
 
 import nipde
 from nipde.measurements.description import Description
-from nipde.physics.darcy import Darcy
-from nipde.physics.random_fields import GaussianField
 
 # %%
 # Stands for an experiment: sides are held at one temperature, and each of 15 runs heats here and cools there.
@@ -25,8 +23,8 @@ rng, grid = np.random.default_rng(3), nipde.Grid.uniform(17, length=76.0)
 x, y = grid.coordinates
 inserts = (np.hypot(x - 25, y - 30) < 12) | (np.hypot(x - 52, y - 50) < 15)
 conductance = np.where(inserts, 0.8, 0.2)  # conductivity times thickness, W/K
-heat = 1e-3 * GaussianField(1.0, rms=1.0).sample(nipde.Grid.uniform(17), rng=rng, count=15)
-warmth = Darcy(grid, conductance).solve(heat)
+heat = 1e-3 * nipde.GaussianField(1.0, rms=1.0).sample(nipde.Grid.uniform(17), rng=rng, count=15)
+warmth = nipde.Darcy(grid, conductance).solve(heat)
 noise = 0.005 * np.sqrt(np.mean(warmth**2))
 warmth += noise * rng.standard_normal(warmth.shape) * grid.unknown
 rows = [

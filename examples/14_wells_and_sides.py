@@ -14,20 +14,19 @@ import numpy as np
 from cmcrameri import cm
 
 import nipde
-from nipde.physics.darcy import Darcy
-from nipde.physics.random_fields import GaussianField, TwoPhase
+from nipde.physics.random_fields import TwoPhase
 
 # %%
 # Stands for a field campaign: rivers hold the level at both ends of y, the ends of x let no water through.
 grid = nipde.Grid((nipde.Axis(17, 800.0, nipde.Neumann()), nipde.Axis(17, 800.0, nipde.Dirichlet())))
 rng = np.random.default_rng(7)
-sand = TwoPhase(0.02, 0.005)(GaussianField(4.0).sample(nipde.Grid.uniform(17), rng=rng, count=1))[0]  # m²/s
+sand = TwoPhase(0.02, 0.005)(nipde.GaussianField(4.0).sample(nipde.Grid.uniform(17), rng=rng, count=1))[0]  # m²/s
 wells = [(i, j) for i in (2, 6, 10, 14) for j in (2, 5, 8, 11, 14)]
 loads = np.zeros((len(wells) + 1, *grid.shape))
 for load, well in zip(loads, wells, strict=False):
     load[well] = -0.01 / grid.weights[well]  # 10 litres a second, out of the cell of one node
 loads[-1, 0] = 0.05 / grid.weights[0].sum()  # 50 litres a second along the side x = 0
-levels = Darcy(grid, sand).solve(loads)
+levels = nipde.Darcy(grid, sand).solve(loads)
 levels += 0.002 * np.sqrt(np.mean(levels**2)) * rng.standard_normal(levels.shape) * grid.unknown
 
 # %%

@@ -12,16 +12,14 @@ import torch
 from cmcrameri import cm
 
 import nipde
-from nipde.context.noise import with_white_noise
 from nipde.discovery.phases import phases_of
-from nipde.physics.darcy import Darcy
-from nipde.physics.random_fields import GaussianField, TwoPhase
+from nipde.physics.random_fields import TwoPhase
 
 grid, rng = nipde.Grid.uniform(21), np.random.default_rng(2025)
-rock = TwoPhase()(GaussianField(4.0).sample(grid, rng=rng, count=1)[0])
-loads = GaussianField(1.0, rms=1.0).sample(grid, rng=rng, count=50)
-pairs = nipde.Pairs.from_arrays(loads, Darcy(grid, rock).solve(loads), grid=grid).to(dtype=torch.float32)
-noisy = with_white_noise(pairs, share=0.01, seed=0)
+rock = TwoPhase()(nipde.GaussianField(4.0).sample(grid, rng=rng, count=1)[0])
+loads = nipde.GaussianField(1.0, rms=1.0).sample(grid, rng=rng, count=50)
+pairs = nipde.Pairs.from_arrays(loads, nipde.Darcy(grid, rock).solve(loads), grid=grid).to(dtype=torch.float32)
+noisy = nipde.with_white_noise(pairs, share=0.01, seed=0)
 
 # %%
 # The weights as they are, and for a material of few phases: the same weights believe in jumps.

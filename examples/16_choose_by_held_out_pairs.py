@@ -12,15 +12,13 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV
 
 import nipde
-from nipde.physics.darcy import Darcy
-from nipde.physics.random_fields import GaussianField
 
 # %%
 # A porous square with two phases; 24 loads, and responses with noise of 20 %.
 rng, grid = np.random.default_rng(4), nipde.Grid.uniform(13)
-rock = np.where(GaussianField(4.0).sample(grid, rng=rng, count=1)[0] < 0, 12.0, 3.0)
-loads = GaussianField(3.0, rms=1.0).sample(grid, rng=rng, count=44)
-clean = Darcy(grid, rock).solve(loads)
+rock = np.where(nipde.GaussianField(4.0).sample(grid, rng=rng, count=1)[0] < 0, 12.0, 3.0)
+loads = nipde.GaussianField(3.0, rms=1.0).sample(grid, rng=rng, count=44)
+clean = nipde.Darcy(grid, rock).solve(loads)
 noise = 0.2 * np.sqrt(np.mean(clean**2))
 measured = clean + noise * rng.standard_normal(clean.shape) * grid.unknown
 F, U, truth = (field.reshape(44, -1) for field in (loads, measured, clean))

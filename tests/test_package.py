@@ -1,13 +1,26 @@
-"""Importing is light and harmless; the command answers at once."""
+"""Importing is light and harmless; names stand on one page; the command answers at once."""
 
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
 import nipde
 from nipde.cli import VERBS, main
+
+ROOT = Path(__file__).parents[1]
+#: Entries of the page of names: what it is, its name, its options.
+ENTRIES = re.findall(r"^\.\. auto(\w+):: (\S+)\n((?:   :.*\n)*)", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+NAMES = [name for _, name, _ in ENTRIES]
+GUIDES = [ROOT / "README.md", *sorted((ROOT / "examples").glob("*.py"))]
+GUIDES += sorted(
+    path for part in (".", "tutorials", "concepts", "notebooks") for path in (ROOT / "docs" / part).glob("*.md")
+)
+IMPORT = re.compile(r"^ *(?:>>> )?from (nipde[\w.]*) import (?:\(([^)]*)\)|([\w, ]+))", re.MULTILINE)
 
 
 def python(code: str) -> str:
@@ -37,6 +50,37 @@ def test_every_public_name_exists():
     assert set(nipde.__all__) <= set(dir(nipde))
     with pytest.raises(AttributeError, match="no attribute 'telepathy'"):
         nipde.telepathy  # noqa: B018
+
+
+def test_every_public_name_is_on_the_page_of_names_once():
+    assert {f"nipde.{name}" for name in nipde.__all__} <= set(NAMES)
+    assert len(NAMES) == len(set(NAMES))
+    public = {id(getattr(nipde, name)) for name in nipde.__all__}
+    twice = [name for name in NAMES if name.count(".") > 1 and id(resolve_name(name)) in public]
+    assert not twice
+
+
+@pytest.mark.parametrize(("name", "options"), [entry[1:] for entry in ENTRIES], ids=NAMES)
+def test_every_entry_of_the_page_of_names_exists(name, options):
+    found = resolve_name(name)
+    for members in re.findall(":members: (.+)", options):
+        assert all(hasattr(found, member) for member in members.split(", ")), members
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_guides_import_what_is_on_the_page_of_names_as_it_is_spelled_there(guide):
+    for module, several, line in IMPORT.findall(guide.read_text()):
+        for name in re.findall(r"\w+", several or line):
+            assert module == "nipde.errors" or f"{module}.{name}" in NAMES, f"from {module} import {name}"
+
+
+def test_the_house_has_the_folders_that_the_design_names():
+    tree = re.search(r"^src/nipde/\n(.*?)^```", (ROOT / "docs" / "design.md").read_text(), re.MULTILINE | re.DOTALL)
+    named = {name.rstrip("/") for name in re.findall(r"^ +([\w/]+/) ", tree[1], re.MULTILINE)}
+    house = ROOT / "src" / "nipde"
+    files = (path for path in house.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    folders = {path.parent.relative_to(house).as_posix() for path in files}
+    assert named == folders - {"."}
 
 
 def test_help_comes_in_under_a_second():

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import Any
 
+#: Of the package, as `nipde --version` prints it.
 __version__ = "0.1.0"
 
 #: Public name -> module that holds it; loaded on first use, so that `import nipde` stays light.
@@ -15,6 +16,7 @@ _PUBLIC = {
     "CellwiseBody": "nipde.physics.cellwise",
     "ConditionedKernel": "nipde.kernels.conditioned",
     "ConditionedNIPS": "nipde.estimators.conditioned",
+    "Darcy": "nipde.physics.darcy",
     "DarcyRecipe": "nipde.data.problems",
     "DenseKernel": "nipde.kernels.dense",
     "Dirichlet": "nipde.boundary",
@@ -23,11 +25,14 @@ _PUBLIC = {
     "ElasticGaussNewton": "nipde.estimators.elastic_adjoint",
     "EmpiricalBayes": "nipde.estimators.empirical_bayes",
     "EquationError": "nipde.estimators.equation_error",
+    "GaussianField": "nipde.physics.random_fields",
     "Grid": "nipde.grid",
     "Kernel": "nipde.kernels.base",
     "KernelRegressor": "nipde.interop.kernel_regressor",
+    "LawKernel": "nipde.kernels.law",
     "LowRankKernel": "nipde.kernels.low_rank",
     "Measurement": "nipde.measurements.measurement",
+    "MechanicalMnistRecipe": "nipde.data.mechanics",
     "MinimumNorm": "nipde.estimators.minimum_norm",
     "MixedDarcyRecipe": "nipde.data.problems",
     "ModelRecipe": "nipde.training.recipe",
@@ -41,6 +46,8 @@ _PUBLIC = {
     "Ridge": "nipde.estimators.ridge",
     "Sampler": "nipde.context.sampling",
     "System": "nipde.data.system",
+    "TissueRecipe": "nipde.data.mechanics",
+    "TotalVariation": "nipde.estimators.inversion.regularisers",
     "TrainingRecipe": "nipde.training.recipe",
     "TrainingSpan": "nipde.estimators.training_span",
     "as_linear_operator": "nipde.interop.linear_operator",
@@ -55,6 +62,7 @@ _PUBLIC = {
     "load_model": "nipde.training.weights",
     "open": "nipde.data.archive",
     "open_xarray": "nipde.interop.labelled",
+    "permeability_of": "nipde.estimators.kernel_match",
     "read": "nipde.measurements.read",
     "sample": "nipde.measurements.samples",
     "sample_truth": "nipde.measurements.samples",
@@ -64,6 +72,8 @@ _PUBLIC = {
     "to_onnx": "nipde.interop.onnx_program",
     "to_the_well": "nipde.interop.the_well",
     "to_xarray": "nipde.interop.labelled",
+    "wave_loads": "nipde.discovery.candidates",
+    "with_white_noise": "nipde.context.noise",
 }
 __all__ = ["__version__", *_PUBLIC]
 
