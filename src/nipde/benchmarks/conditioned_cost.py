@@ -7,8 +7,6 @@ the derivatives of it, written as shifts: `ratio_with_local` counts these produc
 peak memory against the number of nodes, as fitted powers.
 """
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nipde.benchmarks.peak_memory import peak_bytes
+from nipde.benchmarks.timing import exponent, in_fresh_process, in_turns, seconds
 from nipde.context.pairs import Pairs
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.estimators.conditioning.balance_fit import Linearised
@@ -51,7 +50,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     growth = []
     for prior in PRIORS:
         points = [_point(prior, side) for side in sides]
-        exponents = {what: _power([point["nodes"] for point in points], [point[what] for point in points])
+        exponents = {what: exponent([point["nodes"] for point in points], [point[what] for point in points])
                      for what in ("seconds", "bytes")}  # fmt: skip
         growth.append({"prior": prior, "points": points, "exponents": exponents})
     return {
@@ -70,9 +69,7 @@ def run_point(prior: str, side: int) -> tuple[float, int]:
     torch.set_num_threads(1)
     call = _call(prior, side, FEW_PAIRS)
     memory = peak_bytes(call)
-    start = time.process_time()
-    call()
-    return time.process_time() - start, memory
+    return seconds(call), memory
 
 
 @torch.no_grad()
@@ -81,13 +78,7 @@ def _ratio(prior: str, nodes: int) -> dict[str, float]:
     with _Recorder() as recorder, _watched(recorder):
         call()
     runs = {"whole": call, "bare": _again(recorder.calls), "with_local": _again(recorder.with_local)}
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(REPEATS):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - start)
-    whole, bare, local = (median(times[name]) for name in runs)
+    whole, bare, local = map(median, in_turns(runs, rounds=REPEATS, clock=time.perf_counter).values())
     return {"ratio": whole / bare, "ratio_with_local": whole / local, "seconds": whole, "products": len(recorder.calls)}
 
 
@@ -161,11 +152,5 @@ def _call(prior: str, nodes: int, pairs: int) -> Callable[[], None]:
 
 
 def _point(prior: str, side: int) -> dict[str, Any]:
-    code = f"from nipde.benchmarks.conditioned_cost import run_point; print(*run_point({prior!r}, {side}))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    seconds, memory = found.stdout.split()[-2:]
-    return {"nodes": side**2, "seconds": float(seconds), "bytes": int(memory)}
-
-
-def _power(sizes: list[int], values: list[float]) -> float:
-    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+    taken, memory = in_fresh_process(run_point, prior, side)
+    return {"nodes": side**2, "seconds": taken, "bytes": memory}

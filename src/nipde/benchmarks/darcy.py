@@ -22,6 +22,7 @@ from nipde.benchmarks.darcy_cases import ALL, LOAD_ALPHA, OURS, SHIFTS, Case, La
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
 from nipde.data.generate import generate
+from nipde.data.manifest import MANIFEST
 from nipde.errors import NipdeError
 from nipde.evaluation.named import NAMES, named
 from nipde.training.fit import fit
@@ -162,7 +163,7 @@ def trend(curve: list[dict[str, float]], paper: float | None) -> dict[str, float
 def data(law: Law, nodes: int, work: Path, *, shift: Shift = None) -> Archive:
     """The archive of a law and grid, generated once."""
     place = work / "data" / f"{law}-{nodes}{f'-{shift}-shifted' if shift else ''}"
-    if not (place / "manifest.json").exists():
+    if not (place / MANIFEST).exists():
         generate(darcy_cases.plan(law, nodes, shift=shift), place, workers=1)
     return open_archive(place)
 

@@ -8,6 +8,7 @@ import torch
 from nipde.context.pairs import Pairs
 from nipde.data.problems import FACE_MEANS, DarcyRecipe
 from nipde.data.system import System
+from nipde.evaluation.truth import true_kernels
 from nipde.kernels.dense import DenseKernel
 from nipde.physics.darcy import Darcy
 
@@ -26,5 +27,4 @@ def pairs_of(made: Sequence[System]) -> Pairs:
 
 def green_kernels(made: Sequence[System]) -> DenseKernel:
     """Their true kernels."""
-    laws = [Darcy(one.grid, one.hidden[0], FACE_MEANS["harmonic"]) for one in made]
-    return DenseKernel(made[0].grid, torch.tensor(np.stack([law.green() for law in laws])))
+    return true_kernels([Darcy(one.grid, one.hidden[0], FACE_MEANS["harmonic"]) for one in made])

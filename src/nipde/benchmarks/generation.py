@@ -1,13 +1,11 @@
 """What does generation cost beyond the bare numerics, does a second worker pay, does memory stay flat?"""
 
-import os
 import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,9 @@ import scipy.sparse as sparse
 import zarr
 from scipy.sparse.linalg import splu
 
+from nipde.benchmarks.timing import in_fresh_process
 from nipde.data.allocator import keep_freed_memory
+from nipde.data.archive import BY_SYSTEM
 from nipde.data.generate import generate, local_cluster
 from nipde.data.layout import metadata_files, stored
 from nipde.data.plan import Plan
@@ -86,8 +86,8 @@ def _cost(nodes: int, systems: int, repeats: int) -> dict[str, Any]:
     plan = Plan(DarcyRecipe(nodes=nodes), systems=systems, seed=SEED)
     bare, ours = [], []
     for _ in range(repeats):
-        bare.append(_in_fresh_process(bare_seconds, plan))
-        ours.append(_in_fresh_process(_alone_seconds, plan))
+        bare.append(in_fresh_process(bare_seconds, plan))
+        ours.append(in_fresh_process(_alone_seconds, plan))
     ratios = [one / other for one, other in zip(ours, bare, strict=True)]
     return {
         "grid": nodes, "systems": systems, "repeats": repeats, "bare_seconds": statistics.median(bare),
@@ -102,9 +102,9 @@ def _breakdown(systems: int) -> dict[str, float]:
     rounds: dict[str, list[float]] = {}
     for _ in range(5):
         parts = {
-            "bare": _in_fresh_process(bare_seconds, plan),
-            "build": _in_fresh_process(_build_keeping_memory, plan, environment=DASK_WORKER),
-            "build_returning_freed_memory": _in_fresh_process(_build_seconds, plan, environment=DASK_WORKER),
+            "bare": in_fresh_process(bare_seconds, plan),
+            "build": in_fresh_process(_build_keeping_memory, plan, environment=DASK_WORKER),
+            "build_returning_freed_memory": in_fresh_process(_build_seconds, plan, environment=DASK_WORKER),
         }
         with _folder() as folder:
             start = time.perf_counter()
@@ -123,7 +123,7 @@ def _write_with_zarr(plan: Plan, systems: list[System], folder: Path) -> None:
     for key, data in metadata_files(plan).items():
         Storage(str(folder)).write(key, data)
     group = zarr.open_group(folder, mode="r+")
-    for name in ("loads", "responses", "hidden", "seed", "parameters", "diagnostics"):
+    for name in BY_SYSTEM:
         group[name][:] = np.stack([stored(name, system) for system in systems])  # type: ignore[index]
 
 
@@ -196,20 +196,6 @@ def _seconds(plan: Plan, *, workers: int | None = None, scheduler: str | None = 
 
 def _alone_seconds(plan: Plan) -> float:
     return _seconds(plan, workers=1)
-
-
-def _in_fresh_process(
-    measurement: Callable[[Plan], float], plan: Plan, *, environment: dict[str, str] | None = None
-) -> float:
-    """Allocators and caches remember what ran before: every measurement starts from nothing."""
-    before = dict(os.environ)
-    os.environ.update(environment or {})
-    try:
-        with get_context("spawn").Pool(1) as fresh:
-            return fresh.apply(measurement, (plan,))
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 @contextmanager

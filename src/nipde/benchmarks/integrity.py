@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nipde.data.archive import BY_SYSTEM
 from nipde.data.archive import open as open_archive
 from nipde.data.generate import generate
 from nipde.data.layout import stored
@@ -78,7 +79,7 @@ def _read(archive: Path, truth: list[np.ndarray]) -> str:
 
 def _everything(archive: Path) -> list[np.ndarray]:
     system = open_archive(archive)[:]
-    return [stored(name, system) for name in ("loads", "responses", "hidden", "seed", "parameters", "diagnostics")]
+    return [stored(name, system) for name in BY_SYSTEM]
 
 
 def _flip(file: Path, content: bytes, rng: np.random.Generator) -> None:

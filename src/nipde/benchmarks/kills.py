@@ -16,7 +16,7 @@ import numpy as np
 
 from nipde.data.archive import open as open_archive
 from nipde.data.generate import generate
-from nipde.data.manifest import PROGRESS
+from nipde.data.manifest import MANIFEST, PROGRESS
 from nipde.data.plan import Plan
 from nipde.data.problems import DarcyRecipe
 
@@ -82,7 +82,7 @@ def _kill_the_run(plan: Plan, out: Path, rng: np.random.Generator, *, early: boo
 
 def _kept(plan: Plan, out: Path) -> int:
     """Systems whose shards are recorded as done, or all if the archive is finished."""
-    if (out / "manifest.json").exists():
+    if (out / MANIFEST).exists():
         return plan.systems
     return sum(len(plan.systems_of(int(path.stem))) for path in (out / PROGRESS).glob("*.json"))
 

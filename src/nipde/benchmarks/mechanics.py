@@ -7,9 +7,9 @@ Agreement with scikit-fem is a test, tests/physics/test_hyperelastic.py: it is n
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float
 from scipy.linalg import lapack
 
 from nipde.benchmarks.mechanics_published import DISTANCES, ENERGIES, bitmap
+from nipde.benchmarks.timing import seconds
 from nipde.grid import Grid
 from nipde.physics.assembly import add_forces, add_tangent
 from nipde.physics.elastic import HELD, ElasticBody, unknowns_of
@@ -182,8 +183,7 @@ def _cost(body: ElasticBody, name: str, *, rounds: int) -> dict[str, float]:
         start = time.process_time()
         response, (record,) = body.checked_solve(load)
         whole.append(time.process_time() - start)
-        seconds = _bare(body, response)
-        bare.append(record.iterations * seconds)
+        bare.append(record.iterations * _bare_seconds(body, response))
         iterations.append(record.iterations)
     return {
         "milliseconds": 1e3 * float(np.median(whole)),
@@ -195,7 +195,7 @@ def _cost(body: ElasticBody, name: str, *, rounds: int) -> dict[str, float]:
     }
 
 
-def _bare(body: ElasticBody, response: Float[np.ndarray, "2 x y"]) -> float:
+def _bare_seconds(body: ElasticBody, response: Float[np.ndarray, "2 x y"]) -> float:
     """Seconds of one assembly of forces and tangent, one band factor and one solve, into memory that is there."""
     mesh, unknowns, material = body.mesh, unknowns_of(body.mesh, HELD), body.material
     displacement = np.ascontiguousarray(response.reshape(2, -1).T)
@@ -208,13 +208,4 @@ def _bare(body: ElasticBody, response: Float[np.ndarray, "2 x y"]) -> float:
         factor, _ = lapack.dpbtrf(unknowns.columns(band), lower=1, overwrite_ab=1)
         lapack.dpbtrs(factor, right, lower=1)
 
-    return _median_seconds(once, repeats=3)
-
-
-def _median_seconds(work: Callable[[], None], *, repeats: int) -> float:
-    taken = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        taken.append(time.process_time() - start)
-    return float(np.median(taken))
+    return median(seconds(once) for _ in range(3))

@@ -79,11 +79,11 @@ class Mistake:
     spoil: Spoil
 
 
-def good(rng: np.random.Generator, *, grid: Grid = GRID, pairs: int = 6) -> Case:
+def good(rng: np.random.Generator, *, grid: Grid = GRID) -> Case:
     """Pressures on a membrane of two tensions, and its deflections."""
     unit = Grid(tuple(Axis(axis.nodes) for axis in grid.axes))
     tension = TwoPhase(12.0, 3.0)(GaussianField(4.0).sample(unit, rng=rng, count=1))[0]
-    loads = GaussianField(1.0, rms=1.0).sample(unit, rng=rng, count=pairs)
+    loads = GaussianField(1.0, rms=1.0).sample(unit, rng=rng, count=6)
     responses = Darcy(grid, tension).solve(loads)
     x, y = (axis.coordinates for axis in grid.axes)
     return Case(rng, {"x": x, "y": y, "loads": loads, "responses": responses})

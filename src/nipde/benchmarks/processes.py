@@ -4,7 +4,6 @@
 two numbers in the same precision, so that its weights are the same bits.
 """
 
-import csv
 import os
 import signal
 import subprocess
@@ -22,6 +21,7 @@ from nipde.data.generate import generate
 from nipde.data.plan import Plan
 from nipde.data.problems import DarcyRecipe
 from nipde.training import checkpoint
+from nipde.training.observers import read_log
 from nipde.training.run import LAST
 
 SEED = 12
@@ -105,8 +105,7 @@ def _command(folder: Path, out: Path, steps: int, *more: str) -> list[str]:
 
 
 def _losses(out: Path) -> list[float]:
-    with open(out / "log.csv") as file:
-        return [float(row["loss"]) for row in csv.DictReader(file)]
+    return [float(row["loss"]) for row in read_log(out / "log.csv")]
 
 
 def _gap(one: list[float], other: list[float]) -> float:

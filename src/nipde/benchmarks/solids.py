@@ -24,6 +24,7 @@ from nipde.benchmarks.solids_mesh import finer_elements
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
 from nipde.data.generate import generate
+from nipde.data.manifest import MANIFEST
 from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
 from nipde.data.plan import Plan
 from nipde.errors import NipdeError
@@ -145,7 +146,7 @@ def data(problem: str, work: Path, *, amplitude: float = 1.0, trial: bool = Fals
     if trial:
         recipe, name, systems = replace(recipe, pairs=20), f"{name}-trial", 10
     place = work / "data" / name
-    if not (place / "manifest.json").exists():
+    if not (place / MANIFEST).exists():
         generate(Plan(recipe, systems=systems, seed=seed), place, workers=1)
     return open_archive(place)
 

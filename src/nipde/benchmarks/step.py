@@ -6,17 +6,15 @@ without, on the same tiles and with nothing between them: transforms, multiplier
 and the kernel's action, forward and backward.
 """
 
-import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Callable
+from statistics import median
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from nipde.benchmarks.peak_memory import peak_bytes
+from nipde.benchmarks.timing import in_fresh_process, in_turns
 from nipde.benchmarks.transcription import convolve, plain_nips
 from nipde.context.pairs import Pairs
 from nipde.data.allocator import keep_freed_memory
@@ -55,21 +53,15 @@ def peak_of(form: str, nodes: int, modes: int | None) -> int:
 
 def _row(nodes: int, modes: int | None, *, repeats: int) -> dict[str, Any]:
     forms = _forms(nodes, modes)
-    times: dict[str, list[float]] = {name: [] for name in forms}
-    for _ in range(repeats + 1):
-        for name, step in forms.items():
-            start = time.process_time()
-            step()
-            times[name].append(time.process_time() - start)
-    seconds = {name: statistics.median(found[1:]) for name, found in times.items()}
-    ratios = [plain / ours for plain, ours in zip(times["plain"][1:], times["ours"][1:], strict=True)]
+    times = in_turns(forms, rounds=repeats)
+    seconds = {name: median(found) for name, found in times.items()}
     layer = _layer_speedup(nodes, modes, repeats=repeats)
-    memory = {form: _peak_elsewhere(form, nodes, modes) for form in ("plain", "ours")}
+    memory = {form: in_fresh_process(peak_of, form, nodes, modes) for form in ("plain", "ours")}
     return {
         "nodes": nodes,
         "modes": modes,
         "milliseconds": {name: 1000 * found for name, found in seconds.items()},
-        "speedup": statistics.median(ratios),
+        "speedup": _speedup(times),
         "layer_speedup": layer,
         "profile": _profile(forms["ours"]),
         "over_floor": seconds["ours"] / seconds["floor"],
@@ -149,13 +141,11 @@ def _layer_speedup(nodes: int, modes: int | None, *, repeats: int) -> float:
         found = [parts.fourier_attention(tile, blocks, couple, matrices=matrices, scratch=scratch) for tile in tiles]
         torch.autograd.grad(found, [*tiles, *leaves], above_tiles)
 
-    times: dict[str, list[float]] = {"plain": [], "ours": []}
-    for _ in range(repeats + 1):
-        for name, form in (("plain", plain), ("ours", ours)):
-            start = time.process_time()
-            form()
-            times[name].append(time.process_time() - start)
-    return statistics.median(one / other for one, other in zip(times["plain"][1:], times["ours"][1:], strict=True))
+    return _speedup(in_turns({"plain": plain, "ours": ours}, rounds=repeats))
+
+
+def _speedup(times: dict[str, list[float]]) -> float:
+    return median(plain / ours for plain, ours in zip(times["plain"], times["ours"], strict=True))
 
 
 def _tile_samples(model: NIPS) -> int:
@@ -207,8 +197,3 @@ def _floor(model: NIPS) -> Callable[[], None]:
                 head()
 
     return floor
-
-
-def _peak_elsewhere(form: str, nodes: int, modes: int | None) -> int:
-    code = f"from nipde.benchmarks.step import peak_of; print(peak_of({form!r}, {nodes}, {modes}))"
-    return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)

@@ -5,16 +5,14 @@ memory is also predicted from its tensors, and the prediction at the paper's bat
 in which NAO runs out of 40 GB: nothing is run to a crash.
 """
 
-import subprocess
-import sys
-import time
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
 
 from nipde.benchmarks.peak_memory import peak_bytes
+from nipde.benchmarks.timing import exponent, in_fresh_process, seconds
 from nipde.context.pairs import Pairs
 from nipde.estimators.attention import linear_attention, quadratic_attention
 from nipde.estimators.nao import NAO
@@ -46,22 +44,22 @@ def measure(*, quick: bool) -> dict[str, Any]:
     for name, (kind, sizes) in plans.items():
         points = [_point(kind, nodes) for nodes in sizes]
         exponents = {
-            what: _exponent([point["nodes"] ** 2 for point in points], [point[what] for point in points])
+            what: exponent([point["nodes"] ** 2 for point in points], [point[what] for point in points])
             for what in ("seconds", "bytes")
         }
         models.append({"model": name, "points": points, "exponents": exponents})
     return {"batch": BATCH, "models": models, "paper": _against_paper()}
 
 
-def predicted_bytes(form: str, nodes: int, *, batch: int, dimension: int = 2) -> float:
+def predicted_bytes(form: str, nodes: int, *, batch: int) -> float:
     """What one NAO step must hold at once: tensors kept for backward, and the largest ones made in it.
 
     Kernel networks: per pair of nodes and field the input, both hidden layers before and after their activation, and
     the value. Quadratic form: scores of every layer, and two gradients of that size. The rest is linear in N.
     """
-    size, fields = nodes**dimension, 2
+    size, fields = nodes**2, 2
     tokens = fields * size
-    networks = fields * size**2 * (2 * dimension + 2 * 32 + 2 * 64 + 1)
+    networks = fields * size**2 * (4 + 2 * 32 + 2 * 64 + 1)
     scores = batch * tokens**2 * (LAYERS - 1 + 2) if form == "quadratic" else 0
     linear = batch * tokens * (LAYERS * (2 * PAIRS + 2 * CHANNELS) + 3 * PAIRS)
     return 4.0 * (networks + scores + linear)
@@ -72,12 +70,7 @@ def run_point(kind: str, nodes: int) -> tuple[float, int]:
     torch.set_num_threads(1)
     step = _step(kind, nodes)
     memory = peak_bytes(step)
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        step()
-        times.append(time.process_time() - start)
-    return sorted(times)[1], memory
+    return median(seconds(step) for _ in range(3)), memory
 
 
 def _step(kind: str, nodes: int) -> Callable[[], None]:
@@ -100,17 +93,11 @@ def _step(kind: str, nodes: int) -> Callable[[], None]:
 
 
 def _point(kind: str, nodes: int) -> dict[str, Any]:
-    code = f"from nipde.benchmarks.tokens import run_point; print(*run_point({kind!r}, {nodes}))"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    seconds, memory = done.stdout.split()
-    point: dict[str, Any] = {"nodes": nodes, "seconds": float(seconds), "bytes": int(memory)}
+    taken, memory = in_fresh_process(run_point, kind, nodes)
+    point: dict[str, Any] = {"nodes": nodes, "seconds": taken, "bytes": memory}
     if kind in PAPER:
         point["predicted_bytes"] = predicted_bytes(kind, nodes, batch=BATCH)
     return point
-
-
-def _exponent(sizes: list[int], values: list[float]) -> float | None:
-    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0]) if len(sizes) > 1 else None
 
 
 def _against_paper() -> list[dict[str, Any]]:

@@ -1,11 +1,13 @@
 """From which size on does the FFT beat the matrix product?"""
 
-import statistics
 import time
+from functools import partial
+from statistics import median
 from typing import Any
 
 import torch
 
+from nipde.benchmarks.timing import in_turns
 from nipde.boundary import BOUNDARIES
 from nipde.grid import Grid
 from nipde.spectral.transform import DenseTransform, FastTransform, Transform
@@ -31,15 +33,11 @@ def _row(nodes: int, *, repeats: int) -> dict[str, Any]:
         grid = Grid.uniform(nodes, boundary=boundary)
         fields = torch.randn(count, *grid.shape, generator=torch.Generator().manual_seed(SEED), requires_grad=True)
         forms = {"dense": DenseTransform(grid), "fft": FastTransform(grid)}
-        times: dict[str, list[float]] = {form: [] for form in forms}
-        for _ in range(repeats + 1):
-            for form, transform in forms.items():
-                times[form].append(_seconds(transform, fields))
-        ratios[name] = statistics.median(times["fft"][1:]) / statistics.median(times["dense"][1:])
+        trips = {form: partial(_round_trip, transform, fields) for form, transform in forms.items()}
+        dense, fft = map(median, in_turns(trips, rounds=repeats, clock=time.perf_counter).values())
+        ratios[name] = fft / dense
     return {"nodes": nodes, "fields": count, "fft_over_dense": ratios}
 
 
-def _seconds(transform: Transform, fields: torch.Tensor) -> float:
-    start = time.perf_counter()
+def _round_trip(transform: Transform, fields: torch.Tensor) -> None:
     torch.autograd.grad(transform.synthesis(transform.analysis(fields)).sum(), fields)
-    return time.perf_counter() - start
