@@ -20,8 +20,8 @@ FENCED = re.compile(r"^(`{3,}).*?^\1$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+def blocks(language: str, *, document: str = "README.md") -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / document).read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,15 @@ def test_the_readme_runs_from_an_empty_folder(tmp_path):
         assert done.returncode == 0, f"{command}\n{done.stderr}"
     for block in blocks("python"):
         subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_the_page_on_interoperability_runs_in_an_empty_folder(tmp_path):
+    code = blocks("python", document="docs/interoperability.md")
+    assert len(code) >= 7
+    done = subprocess.run([sys.executable, "-c", "\n".join(code)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"mine.safetensors", "shared", "advection11", "advection11.hdf5"}
 
 
 #: CI builds the documentation first, which runs every example and tutorial and fails if one does: once is enough.

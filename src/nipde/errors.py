@@ -1,5 +1,8 @@
 """What can go wrong, said so that a person can act: expected, got, remedy."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class NipdeError(Exception):
     """Root of every error nipde raises on purpose."""
@@ -71,3 +74,13 @@ class CheckpointError(NipdeError):
 
 class MissingExtraError(NipdeError, ImportError):
     """A capability needs an optional part of the package that is not installed."""
+
+
+@contextmanager
+def needing(library: str, *, extra: str, remedy: str = "") -> Iterator[None]:
+    """Around imports of a library that only one capability needs: an error that names the extra it comes with."""
+    try:
+        yield
+    except ImportError as error:
+        advice = f"pip install 'nipde[{extra}]'{remedy}"
+        raise MissingExtraError(f"{library} is not installed", remedy=advice) from error

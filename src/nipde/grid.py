@@ -12,6 +12,8 @@ from jaxtyping import Bool, Float
 from nipde.boundary import BOUNDARIES, Boundary, Dirichlet
 from nipde.errors import GridError, ShapeError
 
+#: Names of the axes, in their order.
+AXES = ("x", "y", "z")
 #: A NumPy array or a torch tensor: the grid's arithmetic works on both and stays on the tensor's device.
 Field = TypeVar("Field", bound=Any)
 
@@ -139,12 +141,30 @@ class Grid:
         """Nodes on two or more clamped sides at once: no stencil of ours ever reads a coefficient there."""
         clamped = [
             np.broadcast_to(
-                ~axis.unknown.reshape([-1 if other == place else 1 for other in range(self.dimension)]),
+                self.along(place, ~axis.unknown),
                 self.shape,
             )
             for place, axis in enumerate(self.axes)
         ]
         return _locked(np.sum(clamped, axis=0) >= 2)
+
+    @cached_property
+    def edge(self) -> Bool[np.ndarray, "*space"]:
+        """Unknown nodes next to a clamped side."""
+        near = np.zeros(self.shape, dtype=bool)
+        for place, axis in enumerate(self.axes):
+            if axis.boundary.clamped:
+                np.moveaxis(near, place, 0)[[1, -2]] = True
+        return _locked(near & self.unknown)
+
+    @cached_property
+    def interior(self) -> Bool[np.ndarray, "*space"]:
+        """Unknown nodes that are not on the edge."""
+        return _locked(self.unknown & ~self.edge)
+
+    def along(self, place: int, values: Field) -> Field:
+        """Values along one axis, shaped to be spread over the others."""
+        return values.reshape([-1 if other == place else 1 for other in range(self.dimension)])
 
     def integrate(self, field: Field, *, mask: Any = None) -> Field:
         """∫ field dx over the box, or over the nodes where `mask` is true; leading axes stay."""

@@ -8,7 +8,8 @@ import torch
 
 from nipde.boundary import Dirichlet, Neumann
 from nipde.context.pairs import Pairs
-from nipde.discovery.next_loads import effort_of, next_loads
+from nipde.discovery.next_loads import by_material, effort_of, next_loads
+from nipde.discovery.sensor import Sensor
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.grid import Axis, Grid
 from nipde.physics.darcy import Darcy
@@ -77,3 +78,16 @@ def test_effort_is_that_of_the_loads_so_far():
     loads = torch.tensor(random_loads(Grid.uniform(9), 5, rms=0.02))
     assert effort_of(loads.float()) == pytest.approx(float(loads.square().mean().sqrt()), rel=1e-6)
     assert effort_of(3 * loads) == pytest.approx(3 * effort_of(loads))
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_what_tells_about_the_material_does_not_depend_on_the_unit_of_load(relative):
+    grid = Grid.uniform(9)
+    gains = []
+    for rms in (1.0, 1e-3):
+        loads = random_loads(grid, 4, rms=rms)
+        kernel = kernel_of(loads, grid=grid)
+        rank = by_material(kernel, torch.tensor(loads)[:, None], sensor=Sensor(0.01, relative))
+        gains.append(next_loads(kernel, effort=rms, count=5, rank=rank).gains)
+    assert gains[1] == pytest.approx(gains[0], rel=1e-4)
+    assert 0 < gains[0][-1] < gains[0][0] < 1

@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.boundary import Dirichlet, Neumann, Periodic
 from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.errors import KernelError
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.estimators.conditioning.calibration import Calibration, Stratum
-from nipde.evaluation.metrics import edge_of, interior_of
-from nipde.grid import Axis, Grid
-from nipde.kernels.conditioned import Alarm, _inside_and_edge
+from nipde.grid import Grid
+from nipde.kernels.trust import Alarm
 from nipde.physics.darcy import Darcy
 from nipde.physics.random_fields import GaussianField, TwoPhase
 
@@ -96,7 +94,7 @@ def test_a_band_is_spread_times_factor_around_the_answer():
     assert low.shape == high.shape == answer.shape
     assert torch.allclose((low + high) / 2, answer)
     half = (high - low)[:, 0] / 2 / spread[:, None, None]
-    inside, edge = (torch.tensor(where(kernel.grid)) for where in (interior_of, edge_of))
+    inside, edge = (torch.tensor(where) for where in (kernel.grid.interior, kernel.grid.edge))
     assert torch.allclose(half[:, inside], torch.tensor(1.0).double())
     assert torch.allclose(half[:, edge], torch.tensor(3.0).double())
     assert float(half[:, ~inside & ~edge].abs().max()) == 0  # a clamped node is known
@@ -227,19 +225,3 @@ def test_what_is_not_a_number_raises_the_alarm():
     alarm = Alarm({"stiffness": torch.tensor(torch.nan), "misfit": torch.tensor(0.0)}, 4.0)
     assert bool(alarm.raised)
     assert "stiffness not a number" in alarm.reasons()
-
-
-@pytest.mark.parametrize(
-    "grid",
-    [
-        Grid.uniform(7),
-        Grid((Axis(9),)),
-        Grid((Axis(7), Axis(8, 2.0, Periodic()))),
-        Grid((Axis(5), Axis(6, 1.0, Neumann()), Axis(5, 1.0, Dirichlet()))),
-    ],
-    ids=["2d", "1d", "periodic", "3d"],
-)
-def test_kernels_and_evaluation_agree_on_what_the_edge_is(grid):
-    inside, edge = _inside_and_edge(grid)
-    assert np.array_equal(inside, interior_of(grid))
-    assert np.array_equal(edge, edge_of(grid))

@@ -61,6 +61,6 @@ def test_shared_loads_need_no_training_kernel():
     pool = normal(12, 1, *GRID.shape, seed=9)
     shared = pool.expand(8, *pool.shape)
     pairs = Pairs(GRID, shared, kernels @ shared)
-    span = TrainingSpan.fit(pairs.take(slice(0, 4)), MinimumNorm()(pairs).to_dense())
+    span = TrainingSpan.fit(pairs.take(slice(0, 4)), DenseKernel(pairs.grid, MinimumNorm()(pairs).dense()))
     found = span(pairs.take(slice(0, 4))) @ shared[:, 4:]
     assert relative(found, pairs.responses[:, 4:]) < 1e-6

@@ -10,7 +10,6 @@ from nipde.errors import SolverError
 from nipde.estimators.minimum_norm import MinimumNorm
 from nipde.evaluation import material
 from nipde.evaluation.evaluate import MEASURES, evaluate
-from nipde.evaluation.metrics import edge_of, interior_of
 from nipde.evaluation.named import named
 from nipde.evaluation.protocol import choose
 from nipde.kernels.affine import AffinePredictor
@@ -155,12 +154,12 @@ def test_the_seed_decides_and_the_first_systems_stay_the_first(own):
 def test_interior_and_edge_are_apart(own):
     def right_inside_only(pairs):
         kernel = named("equation-error", own)(pairs).dense()
-        return DenseKernel(own.grid, kernel * torch.tensor(interior_of(own.grid)).reshape(-1, 1))
+        return DenseKernel(own.grid, kernel * torch.tensor(own.grid.interior).reshape(-1, 1))
 
     found = evaluate(right_inside_only, own, context=10, systems=1, inversion=False)
     assert found["held_out_interior"]["mean"] < 1e-8
     assert found["held_out_edge"]["mean"] == pytest.approx(1)
-    assert edge_of(own.grid).any()
+    assert own.grid.edge.any()
 
 
 def test_a_predictor_that_is_not_linear_shows_the_kernel_inside(own):

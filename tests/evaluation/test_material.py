@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.evaluation.material import one_by_one, permeability_in
+from nipde.evaluation.material import permeability_in
 from nipde.kernels.dense import DenseKernel
 from nipde.kernels.law import LawKernel
-from nipde.kernels.low_rank import LowRankKernel
 from nipde.physics.darcy import Darcy
 from nipde.physics.faces import Harmonic
 
@@ -38,18 +37,3 @@ def test_a_kernel_without_a_law_is_given_the_nearest(own):
 def test_no_law_is_near_a_kernel_of_nothing(own, value):
     kernel = DenseKernel(own.grid, torch.full((own.grid.size,) * 2, value, dtype=torch.float64))
     assert np.isnan(permeability_in(kernel, face_mean=MEAN)).all()
-
-
-def test_a_batch_comes_apart_into_its_systems(own):
-    grid, generator = own.grid, torch.Generator().manual_seed(0)
-    laws = LawKernel.of([Darcy(grid, smooth(grid, turn=turn)) for turn in (0.0, 1.0, 2.0)])
-    factors = torch.randn(2, 3, 5, 1, *grid.shape, generator=generator, dtype=torch.float64)
-    for kernel in (
-        laws * torch.tensor([1.0, 2.0, 3.0]),
-        DenseKernel(grid, laws.dense()),
-        LowRankKernel(grid, *factors),
-    ):
-        parts = one_by_one(kernel)
-        assert [type(part) for part in parts] == [type(kernel)] * 3
-        assert all(part.batch == () for part in parts)
-        assert torch.allclose(torch.stack([part.dense() for part in parts]), kernel.dense(), rtol=1e-12)

@@ -5,8 +5,6 @@ import torch
 from nipde.boundary import Neumann, Periodic
 from nipde.errors import ShapeError
 from nipde.evaluation.metrics import (
-    edge_of,
-    interior_of,
     kernel_error,
     material_error,
     phase_accuracy,
@@ -86,15 +84,15 @@ def test_kernels_are_measured_over_both_points():
 
 def test_edge_and_interior_share_the_unknown_nodes():
     square = Grid.uniform(5)
-    assert int(edge_of(square).sum()) == 8
-    assert np.argwhere(interior_of(square)).tolist() == [[2, 2]]
+    assert int(square.edge.sum()) == 8
+    assert np.argwhere(square.interior).tolist() == [[2, 2]]
     strip = Grid((Axis(5), Axis(4, 1.0, Neumann())))  # only the first axis is clamped
-    assert np.flatnonzero(edge_of(strip).all(1)).tolist() == [1, 3]
-    assert np.flatnonzero(interior_of(strip).all(1)).tolist() == [2]
+    assert np.flatnonzero(strip.edge.all(1)).tolist() == [1, 3]
+    assert np.flatnonzero(strip.interior.all(1)).tolist() == [2]
     for grid in (square, strip, Grid.uniform(4, dimension=3), Grid.uniform(3)):
-        assert np.array_equal(edge_of(grid) | interior_of(grid), grid.unknown)
-        assert not (edge_of(grid) & interior_of(grid)).any()
-    assert not edge_of(Grid.uniform(6, boundary=Periodic())).any()
+        assert np.array_equal(grid.edge | grid.interior, grid.unknown)
+        assert not (grid.edge & grid.interior).any()
+    assert not Grid.uniform(6, boundary=Periodic()).edge.any()
 
 
 def test_a_material_is_judged_everywhere_but_in_the_corners():

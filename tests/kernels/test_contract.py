@@ -191,6 +191,15 @@ def test_it_acts_as_its_values_times_the_quadrature(kernel, load_batch):
     assert_close(kernel @ loads, slow_action(kernel, loads))
 
 
+def test_a_batch_comes_apart_into_its_systems(kernel):
+    if len(kernel.batch) != 1:
+        pytest.skip("systems are counted along one axis")
+    factors = torch.arange(1.0, kernel.batch[0] + 1, dtype=torch.float64)
+    parts = [(kernel * factors).system(number) for number in range(kernel.batch[0])]
+    assert all(type(part) is type(kernel) and part.batch == () for part in parts)
+    assert_close(torch.stack([part.dense() for part in parts]), (kernel * factors).dense())
+
+
 def test_several_pairs_at_once_are_the_same_as_one_by_one(kernel):
     loads, place = loads_for(kernel), -kernel.grid.dimension - 2
     one_by_one = [kernel @ loads.narrow(place, pair, 1) for pair in range(loads.shape[place])]
@@ -372,7 +381,7 @@ def test_scipy_may_bring_complex_vectors(name):
 
 
 def test_scipy_is_given_one_system_only(name):
-    with pytest.raises(KernelError, match=r"expected one system, got a batch \(3,\): pick one"):
+    with pytest.raises(KernelError, match=r"expected one system, got a batch \(3,\): take one"):
         build(name, GRIDS[0], (3,)).as_linear_operator()
 
 
@@ -418,7 +427,6 @@ def test_a_low_rank_kernel_is_the_sum_of_its_products(grid):
     left, right = kernel.left[2, :, 1].flatten(1), kernel.right[2, :, 0].flatten(1)
     block = kernel.dense()[2, grid.size :, : grid.size]  # second component of the response, first of the load
     assert_close(block, sum(torch.outer(a, b) for a, b in zip(left, right, strict=True)))
-    assert torch.equal(kernel.to_dense().values, kernel.dense())
 
 
 def test_the_rank_never_grows_under_composition(batch):

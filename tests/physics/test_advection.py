@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from trial_fields import normal, relative
 
 from nipde.boundary import Dirichlet, Neumann, Periodic
 from nipde.errors import PhysicsError, ShapeError
@@ -23,14 +24,6 @@ def swirl(grid, *, speed):
 
 def medium(grid, *, seed=0):
     return np.random.default_rng(seed).uniform(1, 2, grid.shape)
-
-
-def normal(shape, *, seed=0):
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
-def relative(found, expected):
-    return np.max(np.abs(found - expected)) / np.max(np.abs(expected))
 
 
 # Convergence

@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from trial_fields import normal, relative
 
 from nipde.boundary import Dirichlet, Neumann, Periodic
 from nipde.errors import PhysicsError, ShapeError, SolverError
@@ -31,14 +32,6 @@ def two_phase(grid, *, seed=0):
     material = TwoPhase()(field)
     assert set(np.unique(material)) == {3.0, 12.0}
     return material
-
-
-def normal(shape, *, seed=0):
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
-def relative(found, expected):
-    return np.max(np.abs(found - expected)) / np.max(np.abs(expected))
 
 
 def net_outflow(grid, flow):

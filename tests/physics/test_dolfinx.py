@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from trial_fields import body_loads
 
 from nipde.benchmarks.mechanics_published import bitmap
 from nipde.grid import Grid
 from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
 from nipde.physics.newton import Newton
-from nipde.physics.periodic_fields import PowerLawField
 from nipde.physics.tissue import TwoSegmentTissue
 
 pytestmark = pytest.mark.slow
@@ -52,11 +52,6 @@ def dolfinx(tmp_path_factory):
             return answer["responses"]
 
     return responses
-
-
-def body_loads(grid, *, count, amplitude, seed=0):
-    fields = PowerLawField().sample(grid, rng=np.random.default_rng(seed), count=2 * count)
-    return amplitude * fields.reshape(count, 2, *grid.shape)
 
 
 def distances(found, expected):

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from trial_fields import body_loads, relative, shaken
 
 from nipde.errors import PhysicsError
 from nipde.grid import Axis, Grid
 from nipde.physics.hyperelastic import NeoHookean
 from nipde.physics.materials import Fibres, bulk_modulus, lame_modulus
 from nipde.physics.newton import Newton
-from nipde.physics.periodic_fields import PowerLawField
 from nipde.physics.tissue import TwoSegmentTissue
 
 TIGHT = Newton(tolerance=1e-12)
@@ -23,19 +23,6 @@ every_kind = pytest.mark.parametrize(
 
 def tissue(grid=BOX, *, angles=(0.4, 2.0), line=0.7, **options):
     return TwoSegmentTissue(grid, angles, line, **options)
-
-
-def shaken(body, *, size=0.01, seed=0):
-    return size * np.random.default_rng(seed).standard_normal((2, *body.mesh.shape))
-
-
-def body_loads(grid, *, count, amplitude, seed=0):
-    fields = PowerLawField().sample(grid, rng=np.random.default_rng(seed), count=2 * count)
-    return amplitude * fields.reshape(count, 2, *grid.shape)
-
-
-def relative(found, expected):
-    return np.max(np.abs(found - expected)) / np.max(np.abs(expected))
 
 
 def stretches(body, u):

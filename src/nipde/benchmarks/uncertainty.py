@@ -26,7 +26,6 @@ from nipde.data.problems import AdvectionRecipe, DarcyRecipe
 from nipde.data.recipe import Recipe
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.evaluation.calibrate import QUERIES, contexts
-from nipde.evaluation.metrics import edge_of, interior_of
 from nipde.kernels.conditioned import ConditionedKernel
 from nipde.training.pretrained import load
 
@@ -121,7 +120,7 @@ def _coverage(
     """Share of true values within bands, their width, and how many systems raise the alarm."""
     found: dict[str, list[Tensor]] = {name: [] for name in SHARES}
     grid = archive.grid
-    places = {"coverage": grid.unknown, "inside": interior_of(grid), "edge": edge_of(grid)}
+    places = {"coverage": grid.unknown, "inside": grid.interior, "edge": grid.edge}
     for kernel, queries in _kernels(model, archive, (pairs, noise), lambda some: _untold(some) if not told else some):
         low, high = (side.to(queries.responses) for side in kernel.band(queries.loads, level=LEVEL))
         within = (low <= queries.responses) & (queries.responses <= high)

@@ -58,13 +58,9 @@ def run(words: list[str]) -> int:
     for name, gain in zip(names_of, gains, strict=True):
         say(f"  {100 * gain:5.1f} %  {name}")
     if chosen.out:
-        axes = {
-            name: axis.coordinates + first
-            for name, axis, first in zip("xyz", pairs.grid.axes, measurement.origin, strict=False)
-        }
         chosen.out.parent.mkdir(parents=True, exist_ok=True)
         place = chosen.out.with_suffix(".npz")
-        stored: dict[str, Any] = {"loads": best, "gains": gains, **axes}
+        stored: dict[str, Any] = {"loads": best, "gains": gains, **measurement.positions}
         np.savez_compressed(place, **stored)
         say(f"written: {place}")
     return 0

@@ -80,9 +80,7 @@ def _panels(kernel: Predictor, queries: Pairs, hidden: Any) -> list[Panel]:
         Panel("its estimate", "1", answer),
     ]
     found = None
-    if isinstance(kernel, LawKernel):
-        found = kernel.laws[0].permeability
-    elif isinstance(kernel, ConditionedKernel) and kernel.coefficient is not None:
+    if isinstance(kernel, LawKernel | ConditionedKernel) and kernel.coefficient is not None:
         found = kernel.coefficient.numpy()
     if found is not None:
         panels += [Panel("hidden field", "1", hidden), Panel("its estimate", "1", found[None])]

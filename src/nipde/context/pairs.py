@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from nipde.errors import PairsError, ShapeError
-from nipde.grid import Grid
+from nipde.grid import AXES, Grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +108,19 @@ class Pairs:
         mask, noise, load_noise = own(self.mask, self.grid.dimension + 2), own(self.noise, 0), own(self.load_noise, 0)
         return type(self)(self.grid, self.loads[number], self.responses[number], mask, noise, load_noise)
 
+    def along_one_axis(self) -> Self:
+        """All systems along one axis, one system as a batch of one; a mask that hides nothing is none."""
+        fields, mask = len(self.batch), self.mask
+        if mask is not None:
+            mask = None if bool(mask.all()) else mask.expand_as(self.responses)
+
+        def flat(value: Any) -> Any:
+            """Numbers and what is not there stay as they are."""
+            given = isinstance(value, Tensor) and (value.ndim > 0 or not fields)
+            return value.reshape(-1, *value.shape[fields:]) if given else value
+
+        return type(self)(self.grid, *map(flat, (self.loads, self.responses, mask, self.noise, self.load_noise)))
+
     def mixed(self, mixing: Float[Tensor, "pair new"]) -> Self:
         """The same system seen through other pairs, (F Q, U Q): for a linear law nothing is gained or lost."""
         if self.mask is not None:
@@ -182,7 +195,7 @@ class Pairs:
             )  # fmt: skip
 
     def _axis_names(self, ndim: int) -> list[str]:
-        names = ["pair", "component", *"xyz"[: self.grid.dimension]]
+        names = ["pair", "component", *AXES[: self.grid.dimension]]
         return [f"batch axis {place}" for place in range(ndim - len(names))] + names
 
 
@@ -207,7 +220,7 @@ def _check_field(name: str, field: Tensor, grid: Grid) -> None:
             f"{name} lack axes", expected=f"{wanted}: {grid.dimension + 2} axes or more",
             got=f"shape {tuple(field.shape)}", remedy="Pairs.from_arrays accepts scalar fields as (pair, *space)",
         )  # fmt: skip
-    for place, (axis, nodes) in enumerate(zip("xyz", grid.shape, strict=False)):
+    for place, (axis, nodes) in enumerate(zip(AXES, grid.shape, strict=False)):
         found = field.shape[place - grid.dimension]
         if found != nodes:
             raise ShapeError(

@@ -13,12 +13,13 @@ from typing import Any
 
 from nipde.data.allocator import keep_freed_memory
 from nipde.data.archive import Archive
-from nipde.data.layout import AXES, chunk_key, layout_of, metadata_files
+from nipde.data.layout import chunk_key, layout_of, metadata_files
 from nipde.data.manifest import MANIFEST, PROGRESS, Manifest, ShardRecord, sha256, versions
 from nipde.data.plan import Plan
 from nipde.data.shards import encode, write_shard
 from nipde.data.storage import PARTIAL, Storage
-from nipde.errors import ArchiveError, IntegrityError, MissingExtraError
+from nipde.errors import ArchiveError, IntegrityError, needing
+from nipde.grid import AXES
 
 #: Called with (systems that became ready, of which computed just now) after every shard.
 Progress = Callable[[int, int], None]
@@ -151,13 +152,9 @@ def _is_finished(storage: Storage, plan: Plan) -> bool:
 @contextmanager
 def local_cluster(workers: int) -> Iterator[str]:
     """So many worker processes on this machine, and the address of their scheduler."""
-    try:
+    with needing("dask.distributed", extra="data", remedy=", or use workers=1"):
         import dask
         from distributed import LocalCluster
-    except ImportError as error:
-        raise MissingExtraError(
-            "dask.distributed is not installed", remedy="pip install 'nipde[data]', or use workers=1"
-        ) from error
     with (
         # Its sampling profiler can deadlock with a thread that is just ending (CPython issue 106883, Python 3.11).
         dask.config.set({"distributed.worker.profile.enabled": False}),

@@ -16,10 +16,10 @@ from zarr.storage import MemoryStore
 
 from nipde.data.plan import Plan
 from nipde.data.system import System
+from nipde.grid import AXES
 
 FORMAT = "nipde-archive"
 FORMAT_VERSION = 1
-AXES = ("x", "y", "z")
 #: A chunk holds at most this many bytes of one system's pairs.
 CHUNK_BYTES = 8 * 2**20
 

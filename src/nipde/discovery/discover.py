@@ -12,7 +12,7 @@ import torch
 import nipde
 from nipde.context.pairs import Pairs
 from nipde.discovery.bands import check_level, material_of
-from nipde.discovery.discovery import Discovery, HeldOut, Material, NextLoads, Phases, Rival
+from nipde.discovery.discovery import UNSEEN, Discovery, HeldOut, Material, NextLoads, Phases, Rival
 from nipde.discovery.held_out import answered, split
 from nipde.discovery.next_loads import effort_of, next_loads
 from nipde.discovery.phases import check_method, phases_of
@@ -22,8 +22,6 @@ from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.kernels.conditioned import ConditionedKernel
 from nipde.measurements.measurement import Measurement
 
-#: Of nodes where the pairs fix less than this much of b, nothing is said.
-UNSEEN = 0.5
 #: Held-out pairs are few and noisy: they decide against few phases only if these are worse by more than this.
 CLEARLY = 0.95
 

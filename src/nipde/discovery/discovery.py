@@ -9,6 +9,9 @@ from numpy import ndarray
 from nipde.kernels.conditioned import ConditionedKernel
 from nipde.measurements.measurement import Measurement
 
+#: Of nodes where the pairs fix less than this much of b, nothing is said.
+UNSEEN = 0.5
+
 
 @dataclass(frozen=True, eq=False)
 class Material:

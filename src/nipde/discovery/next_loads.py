@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from nipde.discovery.candidates import Loads, wave_loads
+from nipde.discovery.candidates import Loads, at_effort, wave_loads
 from nipde.discovery.design import Ranking, next_load
 from nipde.discovery.discovery import NextLoads
 from nipde.discovery.informative import most_informative
 from nipde.discovery.sensor import Sensor
 from nipde.errors import KernelError
-from nipde.grid import Grid
+from nipde.grid import AXES, Grid
 from nipde.kernels.conditioned import ConditionedKernel
 from nipde.physics.darcy import Darcy
 
@@ -29,15 +29,19 @@ def by_kernel(kernel: ConditionedKernel) -> Rank:
     return lambda candidates, queries, effort: next_load(kernel, candidates, queries, effort=effort)
 
 
-def by_material(kernel: ConditionedKernel, loads: Any, *, sensor: Sensor) -> Rank:
-    """By what is not yet known of the material that a kernel has inferred from its response to `loads`."""
+def by_material(kernel: ConditionedKernel, loads: Loads, *, sensor: Sensor) -> Rank:
+    """By what is not yet known of the material that a kernel has inferred from its response to `loads`.
+
+    Queries count at the effort of these loads, and so the noise of the sensor is a share of readings like theirs.
+    """
     if kernel.coefficient is None:
         raise KernelError(
             expected="weights that infer a material", got="others", remedy="use an elliptic prior, or rank by kernel"
         )
     medium = Darcy(kernel.grid, kernel.coefficient.detach().cpu().double().numpy())
+    usual = effort_of(loads)
     return lambda candidates, queries, effort: most_informative(
-        medium, candidates, queries, sensor=sensor, applied=loads, effort=effort
+        medium, candidates, at_effort(kernel.grid, queries, effort=usual), sensor=sensor, applied=loads, effort=effort
     )
 
 
@@ -68,7 +72,7 @@ def _named(grid: Grid, load: np.ndarray) -> str:
         turns = int(np.count_nonzero(np.diff(signs)))
         counts.append(turns + turns % 2 if axis.boundary.periodic else turns + int(axis.boundary.clamped))
     words = [f"{count} half wave{'s' if count > 1 else ''}" if count else "even" for count in counts]
-    return ", ".join(f"{word} along {axis}" for word, axis in zip(words, "xyz", strict=False))
+    return ", ".join(f"{word} along {axis}" for word, axis in zip(words, AXES, strict=False))
 
 
 def effort_of(loads: torch.Tensor) -> float:

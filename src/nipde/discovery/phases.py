@@ -8,7 +8,7 @@ from numpy import ndarray
 from scipy.stats import norm
 
 from nipde.discovery.discovery import Phases
-from nipde.errors import KernelError, MissingExtraError
+from nipde.errors import KernelError, needing
 
 #: Bins of the histogram that gives the first cuts of more than two phases, and rounds that refine Otsu's cuts.
 BINS, ROUNDS = 64, 20
@@ -80,8 +80,6 @@ def agreement(
 
 
 def _filters() -> Any:
-    try:
+    with needing("scikit-image", extra="report"):
         from skimage import filters
-    except ImportError as error:
-        raise MissingExtraError("scikit-image is not installed", remedy="pip install 'nipde[report]'") from error
     return filters

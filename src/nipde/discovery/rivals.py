@@ -30,4 +30,5 @@ def rival(name: str, context: Pairs, queries: Pairs | None) -> Rival:
         return Rival(name, nothing, np.nan, time.perf_counter() - begun)
     seconds = time.perf_counter() - begun
     error = np.nan if queries is None else float(answered(kernel, queries.to(dtype=torch.float64), ()).errors.mean())
-    return Rival(name, kernel.laws[0].permeability / float(kernel.factor), error, seconds)
+    assert kernel.coefficient is not None
+    return Rival(name, kernel.coefficient.numpy(), error, seconds)

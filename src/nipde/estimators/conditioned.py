@@ -11,7 +11,7 @@ left of the context is taken as linear as far as it is. Then the order of the pa
 
 import copy
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -29,11 +29,11 @@ from nipde.estimators.conditioning.material_posterior import MaterialPosterior
 from nipde.estimators.conditioning.noise_level import noise_level
 from nipde.estimators.conditioning.query_head import QueryHead
 from nipde.estimators.conditioning.wavenumber import WaveFunction, inverse_square
-from nipde.estimators.conditioning.whitening import Whitened, whiten
+from nipde.estimators.conditioning.whitening import Whitened, level_or_zero, whiten
 from nipde.grid import Grid
 from nipde.kernels.body import BodyPredictor
 from nipde.kernels.conditioned import ConditionedKernel, Prior, Seen
-from nipde.kernels.corrected import CorrectedPredictor, HeadedKernel
+from nipde.kernels.corrected import CorrectedPredictor, HeadedPredictor
 from nipde.kernels.gated import GatedKernel
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.spectral.transform import transform
@@ -96,7 +96,7 @@ class ConditionedNIPS(nn.Module):
         """
         self._check(pairs)
         pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
-        flat = _on_unit_box(_one_axis(pairs))
+        flat = _on_unit_box(pairs.along_one_axis())
         if isinstance(self.prior, ElasticPrior) or self.head is not None:
             return self._nonlinear(pairs, flat)
         kernel = self._of(flat) if flat.mask is None else self._with_gaps(flat, flat.mask)
@@ -117,7 +117,7 @@ class ConditionedNIPS(nn.Module):
                 remedy="take one system, and an elliptic prior",
             )
         pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
-        flat = _on_unit_box(_one_axis(pairs))
+        flat = _on_unit_box(pairs.along_one_axis())
         whole = flat if flat.mask is None else completed(flat, self._of)
         noise = self._noise(whole)
         whitened = self._whitened(whole, noise)
@@ -149,7 +149,7 @@ class ConditionedNIPS(nn.Module):
     def _nonlinear(self, pairs: Pairs, flat: Pairs) -> CorrectedPredictor:
         """What the prior answers, corrected by as much of the rest as is linear."""
         pairs.refuse_mask("ConditionedNIPS of a law that is not linear")
-        noise = torch.as_tensor(0.0 if flat.noise is None else flat.noise).to(flat.loads).expand(flat.batch)
+        noise = level_or_zero(flat.noise, flat.loads).expand(flat.batch)
         whitened = self._whitened(flat, noise)
         alone = self._alone(pairs, flat, whitened)
         answers = alone.attempt(flat.loads) if isinstance(alone, BodyPredictor) else alone.predict(flat.loads)
@@ -159,7 +159,7 @@ class ConditionedNIPS(nn.Module):
             # What explains less than its linear part does, or than any linear map, is not believed: a body that noise
             # has spoilt or that does not stand its loads, a head under loads far larger than those it has learned from.
             other = flat.responses
-            if isinstance(alone, HeadedKernel):
+            if isinstance(alone, HeadedPredictor):
                 other = other - alone.kernel.predict(flat.loads)
             other = whitened.turned(other)
             linear, without = linear_part(other, whitened)
@@ -176,10 +176,10 @@ class ConditionedNIPS(nn.Module):
         kernel = ConditionedKernel(pairs.grid, linear_prior, correction)
         return CorrectedPredictor(pairs.grid, kernel, alone, correction, pairs.batch)
 
-    def _alone(self, pairs: Pairs, flat: Pairs, whitened: Whitened) -> BodyPredictor | HeadedKernel:
+    def _alone(self, pairs: Pairs, flat: Pairs, whitened: Whitened) -> BodyPredictor | HeadedPredictor:
         """The prior, systems along one axis; a body lives on the grid as it is: strains have no unit."""
         if isinstance(self.prior, ElasticPrior):
-            return self.prior(_one_axis(pairs))
+            return self.prior(pairs.along_one_axis())
         assert isinstance(self.prior, GatedPrior)
         assert self.head is not None
         prior, fields = self.prior.with_fields(whitened)
@@ -190,7 +190,7 @@ class ConditionedNIPS(nn.Module):
         def added(loads: Tensor, answers: Tensor) -> Tensor:
             return head(flat.grid, loads, answers, fields, level=level, size=size)
 
-        return HeadedKernel(flat.grid, prior, added)
+        return HeadedPredictor(flat.grid, prior, added)
 
     def _of(self, flat: Pairs) -> ConditionedKernel:
         """Of systems along one axis, all nodes known."""
@@ -282,18 +282,3 @@ class ConditionedNIPS(nn.Module):
 def _on_unit_box(pairs: Pairs) -> Pairs:
     """What is believed of coefficients holds on a box of volume 1, whatever the unit of length."""
     return replace(pairs, grid=pairs.grid.stretched(pairs.grid.volume ** (-1 / pairs.grid.dimension)))
-
-
-def _one_axis(pairs: Pairs) -> Pairs:
-    """All systems along one axis; a mask that hides nothing is none."""
-    fields = len(pairs.batch)
-    mask = pairs.mask
-    if mask is not None:
-        mask = None if bool(mask.all()) else mask.expand_as(pairs.responses)
-
-    def flat(value: Any) -> Any:
-        """Numbers and what is not there stay as they are."""
-        given = isinstance(value, Tensor) and (value.ndim > 0 or not fields)
-        return value.reshape(-1, *value.shape[fields:]) if given else value
-
-    return Pairs(pairs.grid, *map(flat, (pairs.loads, pairs.responses, mask, pairs.noise, pairs.load_noise)))

@@ -157,13 +157,8 @@ def _cells(mesh: Quadrilaterals) -> int:
 
 def systems_of(pairs: Pairs) -> list[Pairs]:
     """One by one."""
-    if not pairs.batch:
-        return [pairs]
-    count = int(np.prod(pairs.batch))
-    loads, responses = (field.reshape(count, *field.shape[-4:]) for field in (pairs.loads, pairs.responses))
-    noise = None if pairs.noise is None else torch.as_tensor(pairs.noise).expand(pairs.batch).reshape(-1)
-    flat = Pairs(pairs.grid, loads, responses, pairs.mask, noise)
-    return [flat.system(number) for number in range(count)]
+    flat = pairs.along_one_axis()
+    return [flat.system(number) for number in range(flat.batch[0])]
 
 
 def check_held(pairs: Pairs) -> None:

@@ -20,7 +20,7 @@ from nipde.estimators.attention import QueryKey, coupling
 from nipde.estimators.fourier_attention import fourier_attention, fourier_factors
 from nipde.estimators.token_model import TokenModel
 from nipde.grid import Grid
-from nipde.kernels.preprocessed import PreprocessedKernel
+from nipde.kernels.preprocessed import PreprocessedPredictor
 from nipde.spectral.filter import SpectralFilter
 from nipde.spectral.scratch import Scratch
 
@@ -119,10 +119,10 @@ class NIPSMLP(nn.Module):
         hidden = tokens // 4 if hidden is None else hidden
         self.mixer = nn.Sequential(nn.Linear(tokens, hidden), nn.LeakyReLU(), nn.Linear(hidden, tokens))
 
-    def forward(self, pairs: Pairs) -> PreprocessedKernel:
+    def forward(self, pairs: Pairs) -> PreprocessedPredictor:
         """The kernel, acting on f + MLP(f); the network sees loads in units of the context's root mean square."""
         scaling = Scaling.of(pairs)
-        return PreprocessedKernel(pairs.grid, self.nips.kernel_of(pairs, scaling), self.mixed, scaling.load)
+        return PreprocessedPredictor(pairs.grid, self.nips.kernel_of(pairs, scaling), self.mixed, scaling.load)
 
     def mixed(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Tensor:
         """f + MLP(f), over all tokens of a load at once."""

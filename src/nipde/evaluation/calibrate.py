@@ -13,19 +13,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from nipde.context.noise import with_white_noise_each
 from nipde.context.pairs import Pairs
 from nipde.data.archive import Archive
-from nipde.data.system import System
 from nipde.errors import ArchiveError
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.estimators.conditioning.calibration import Calibration, Stratum, noise_share, signature
 from nipde.estimators.conditioning.elliptic_prior import EllipticPrior
 from nipde.evaluation.evaluate import BATCH
-from nipde.evaluation.metrics import edge_of, interior_of
-from nipde.evaluation.protocol import choose
+from nipde.evaluation.protocol import choose, pairs_of
 from nipde.evaluation.truth import face_mean_of
 
 #: The strata, the levels, and how many queries of a system count.
@@ -94,8 +92,8 @@ def contexts(
     draw = choose(archive, part=part, context=context, loads=part, systems=systems, seed=seed)
     for places in np.array_split(np.arange(len(draw.systems)), -(-len(draw.systems) // BATCH)):
         read, seeds = archive.read(draw.systems[places]), draw.seeds[places].tolist()
-        exact = _pairs(read, draw.contexts[places])
-        yield with_white_noise_each(exact, share=noise, seeds=seeds), _pairs(read, draw.queries[places, :QUERIES])
+        exact = pairs_of(read, draw.contexts[places])
+        yield with_white_noise_each(exact, share=noise, seeds=seeds), pairs_of(read, draw.queries[places, :QUERIES])
 
 
 @torch.no_grad()
@@ -107,7 +105,7 @@ def material_ratios(
     at_most = MATERIALS if systems is None else min(systems, MATERIALS)
     draw = choose(archive, part=part, context=context, loads=part, systems=at_most, seed=seed)
     read = archive.read(draw.systems)
-    pairs = with_white_noise_each(_pairs(read, draw.contexts), share=noise, seeds=draw.seeds.tolist())
+    pairs = with_white_noise_each(pairs_of(read, draw.contexts), share=noise, seeds=draw.seeds.tolist())
     found = []
     for number, hidden in enumerate(read.hidden[:, 0]):
         own = pairs.system(number).to(dtype=weight.dtype, device=weight.device)
@@ -133,11 +131,6 @@ Ratios = Float[np.ndarray, "system number"]
 Numbers = dict[str, Float[np.ndarray, " system"]]
 
 
-def _pairs(read: System, pairs: Int[np.ndarray, "system pair"]) -> Pairs:
-    chosen = np.arange(len(pairs))[:, None], pairs
-    return Pairs.from_arrays(read.loads[chosen], read.responses[chosen], grid=read.grid).to(dtype=torch.float64)
-
-
 @torch.no_grad()
 def _measured(
     model: ConditionedNIPS, drawn: Iterator[tuple[Pairs, Pairs]], progress: Callable[[int], None]
@@ -154,7 +147,7 @@ def _measured(
         errors = (kernel.predict(loads).to(queries.responses) - queries.responses).abs()
         spread = kernel.spread(loads).to(errors)
         ratios = errors / spread[(..., None, *(None,) * kernel.grid.dimension)]
-        for some, where in ((inside, interior_of(kernel.grid)), (edge, edge_of(kernel.grid))):
+        for some, where in ((inside, kernel.grid.interior), (edge, kernel.grid.edge)):
             some.append(ratios[..., torch.tensor(where)].flatten(1).cpu().numpy())
         for name, number in signature(kernel, noise_share(torch.as_tensor(given.noise), given.responses)).items():
             found[name].append(number.double().cpu().numpy())

@@ -12,25 +12,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from torch import nn
 
 from nipde.context.noise import with_white_noise_each
 from nipde.context.pairs import Pairs
 from nipde.data.archive import Archive
-from nipde.data.system import System
 from nipde.estimators.base import Estimator
 from nipde.evaluation import summary
-from nipde.evaluation.material import one_by_one, permeability_in
+from nipde.evaluation.material import permeability_in
 from nipde.evaluation.metrics import (
-    edge_of,
-    interior_of,
     kernel_error,
     material_error,
     phase_accuracy,
     relative_errors,
 )
-from nipde.evaluation.protocol import choose, shares_loads
+from nipde.evaluation.protocol import choose, pairs_of, shares_loads
 from nipde.evaluation.truth import true_laws
 from nipde.kernels.base import Kernel, Predictor
 from nipde.kernels.nonlinear import NonlinearPredictor
@@ -76,7 +72,7 @@ def evaluate(
     with _at_rest(estimator):
         for places in np.array_split(np.arange(len(draw.systems)), -(-len(draw.systems) // together)):
             read = archive.read(draw.systems[places])
-            exact, queries = (_pairs(read, pairs[places]) for pairs in (draw.contexts, draw.queries))
+            exact, queries = (pairs_of(read, pairs[places]) for pairs in (draw.contexts, draw.queries))
             seeds = draw.seeds[places].tolist()
             measured = with_white_noise_each(exact, share=noise, load_share=load_noise, seeds=seeds)
             start = time.process_time()
@@ -104,11 +100,6 @@ def evaluate(
     }
 
 
-def _pairs(read: System, pairs: Int[np.ndarray, "system pair"]) -> Pairs:
-    chosen = np.arange(len(pairs))[:, None], pairs
-    return Pairs.from_arrays(read.loads[chosen], read.responses[chosen], grid=read.grid).to(dtype=torch.float64)
-
-
 def _for(estimator: Estimator, pairs: Pairs) -> Pairs:
     """In the precision and place of a network's parameters; as they are for everything else."""
     first = next(estimator.parameters(), None) if isinstance(estimator, nn.Module) else None
@@ -125,7 +116,7 @@ def _answers(estimator: Estimator, predictor: Predictor, exact: Pairs, queries: 
         "in_context": relative_errors(grid, inside, exact.responses),
         "held_out": relative_errors(grid, outside, queries.responses),
     }
-    for name, where in (("held_out_interior", interior_of(grid)), ("held_out_edge", edge_of(grid))):
+    for name, where in (("held_out_interior", grid.interior), ("held_out_edge", grid.edge)):
         if where.any():
             scores[name] = relative_errors(grid, outside, queries.responses, where=where)
     return {name: errors.mean(-1).tolist() for name, errors in scores.items()}
@@ -148,7 +139,7 @@ def _readings(kernel: Kernel, law: Darcy, *, inversion: bool, values: bool) -> S
         "microstructure": [float(material_error(grid, found, hidden))],
         "phase_accuracy": [float(phase_accuracy(grid, found, hidden))],
         "phase_accuracy_inside": [float(phase_accuracy(grid, found, hidden, where=grid.unknown))],
-        "phase_accuracy_edge": [float(phase_accuracy(grid, found, hidden, where=edge_of(grid)))],
+        "phase_accuracy_edge": [float(phase_accuracy(grid, found, hidden, where=grid.edge))],
     }
 
 
@@ -156,7 +147,7 @@ def _kernels(predictor: Predictor) -> list[Kernel]:
     """One per system; of predictors that are not linear, the kernel inside."""
     if isinstance(predictor, NonlinearPredictor):
         predictor = predictor.kernel
-    return one_by_one(predictor) if isinstance(predictor, Kernel) else []
+    return [predictor.system(number) for number in range(predictor.batch[0])] if isinstance(predictor, Kernel) else []
 
 
 def _extend(scores: Scores, more: Scores) -> None:

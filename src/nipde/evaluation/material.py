@@ -7,10 +7,7 @@ from nipde.errors import NipdeError
 from nipde.estimators.kernel_match import permeability_of
 from nipde.kernels.base import Kernel
 from nipde.kernels.conditioned import ConditionedKernel
-from nipde.kernels.dense import DenseKernel
 from nipde.kernels.law import LawKernel
-from nipde.kernels.low_rank import LowRankKernel
-from nipde.physics.darcy import Darcy
 from nipde.physics.faces import FaceMean
 
 #: What solvers and linear algebra say of a kernel that no law is near to.
@@ -19,21 +16,9 @@ HOPELESS = (NipdeError, ArithmeticError, RuntimeError, np.linalg.LinAlgError)
 
 def permeability_in(kernel: Kernel, *, face_mean: FaceMean) -> Float[np.ndarray, "*space"]:
     """Of one system; NaN if there is no law near enough to be found."""
-    if isinstance(kernel, LawKernel) and isinstance(kernel.laws[0], Darcy):
-        return kernel.laws[0].permeability / float(kernel.factor)
-    if isinstance(kernel, ConditionedKernel) and kernel.coefficient is not None:
+    if isinstance(kernel, LawKernel | ConditionedKernel) and kernel.coefficient is not None:
         return kernel.coefficient.double().cpu().numpy()
     try:
         return permeability_of(kernel, face_mean=face_mean)[0].double().cpu().numpy()
     except HOPELESS:
         return np.full(kernel.grid.shape, np.nan)
-
-
-def one_by_one(kernel: Kernel) -> list[Kernel]:
-    """The kernels of a batch with one axis, thin ones left thin."""
-    if isinstance(kernel, LawKernel):
-        return [LawKernel(kernel.grid, (law,), factor, kernel.transposed)
-                for law, factor in zip(kernel.laws, kernel.factor, strict=True)]  # fmt: skip
-    if isinstance(kernel, LowRankKernel | ConditionedKernel):
-        return [kernel.system(number) for number in range(kernel.batch[0])]
-    return [DenseKernel(kernel.grid, values) for values in kernel.dense()]

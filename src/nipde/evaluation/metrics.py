@@ -57,20 +57,6 @@ def phase_accuracy(
     return right[..., ~grid.corners if where is None else where].mean(-1)
 
 
-def edge_of(grid: Grid) -> Bool[np.ndarray, "*space"]:
-    """Unknown nodes next to a clamped side."""
-    near = np.zeros(grid.shape, dtype=bool)
-    for place, axis in enumerate(grid.axes):
-        if axis.boundary.clamped:
-            np.moveaxis(near, place, 0)[[1, -2]] = True
-    return near & grid.unknown
-
-
-def interior_of(grid: Grid) -> Bool[np.ndarray, "*space"]:
-    """Unknown nodes that are not on the edge."""
-    return grid.unknown & ~edge_of(grid)
-
-
 def _relative(found: Tensor, truth: Tensor, *, root: Tensor, over: tuple[int, ...]) -> Tensor:
     apart, size = (torch.linalg.vector_norm(values, dim=over) for values in ((found - truth).mul_(root), truth * root))
     return apart / size

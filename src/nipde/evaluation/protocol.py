@@ -3,10 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+import torch
+from jaxtyping import Int
 
+from nipde.context.pairs import Pairs
 from nipde.context.sampling import Draw, Sampler
 from nipde.data.archive import Archive
 from nipde.data.split import PARTS
+from nipde.data.system import System
 from nipde.errors import ArchiveError, PairsError
 
 
@@ -41,6 +45,12 @@ def choose(
     draw = sampler.one_each(range(count))
     queries = np.tile(archive.load_indices("test"), (count, 1)) if two_pools else pool[draw.queries]
     return replace(draw, systems=every[:count], contexts=pool[draw.contexts], queries=queries)
+
+
+def pairs_of(read: System, chosen: Int[np.ndarray, "system pair"]) -> Pairs:
+    """The chosen pairs of every system that was read, in double precision."""
+    places = np.arange(len(chosen))[:, None], chosen
+    return Pairs.from_arrays(read.loads[places], read.responses[places], grid=read.grid).to(dtype=torch.float64)
 
 
 def shares_loads(archive: Archive) -> bool:

@@ -1,7 +1,6 @@
 """A model as one file and back: the file of `nipde train` (safetensors with a JSON record), nothing unpickled.
 
 The record holds what rebuilds the network and what its answers depend on beyond weights: calibration, name, sharpness.
-`nipde.load_model` reads the same file, without the calibration.
 """
 
 import os
@@ -17,7 +16,6 @@ from nipde.errors import CheckpointError
 from nipde.estimators.afno import AFNO
 from nipde.estimators.attention import gram_attention
 from nipde.estimators.conditioned import ConditionedNIPS
-from nipde.estimators.conditioning.calibration import Calibration
 from nipde.estimators.conditioning.elliptic_prior import EllipticPrior
 from nipde.estimators.conditioning.gated_prior import GatedPrior
 from nipde.estimators.kernel_network import KernelNetwork
@@ -28,10 +26,8 @@ from nipde.grid import Grid
 from nipde.training import checkpoint
 from nipde.training.models import build
 from nipde.training.recipe import Kind, ModelRecipe, TrainingRecipe
-from nipde.training.weights import load_model
+from nipde.training.weights import VERSION, load_model
 
-#: Version of the record; files that name none are of the first.
-VERSION = 1
 PRECISIONS: dict[torch.dtype, Literal["float32", "float64"]] = {torch.float32: "float32", torch.float64: "float64"}
 
 
@@ -45,24 +41,8 @@ def save_checkpoint(
 
 
 def from_checkpoint(path: str | os.PathLike[str]) -> nn.Module:
-    """The model of a file, ready to estimate: the same kernels, bit by bit, and the same bands."""
-    place = Path(path)
-    record = checked(checkpoint.load(place)[1], place)
-    try:
-        model = load_model(place)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(
-            f"{place} does not hold the network that its record names",
-            expected=f"all weights of {record['recipe']['model'].get('kind')}",
-            got=str(error).replace("\n\t", " ").replace("\n", " "),
-            remedy="use the nipde that wrote it",
-        ) from error
-    if isinstance(model, ConditionedNIPS):
-        model.name = record.get("name", "")
-        model.calibration = _calibration(record, place)
-        if isinstance(model.prior, EllipticPrior):
-            model.prior.sharp = bool(record.get("sharp", False))
-    return model
+    """The model of a file, ready to estimate: `nipde.load_model` by the name that goes with `save_checkpoint`."""
+    return load_model(path)
 
 
 def record_of(model: nn.Module) -> dict[str, Any]:
@@ -82,23 +62,6 @@ def record_of(model: nn.Module) -> dict[str, Any]:
         calibration = None if model.calibration is None else model.calibration.to_dict()
         record |= {"name": model.name, "sharp": model.sharp, "calibration": calibration}
     _check_rebuilds(model, recipe, grid, components)
-    return record
-
-
-def checked(record: dict[str, Any], place: Path) -> dict[str, Any]:
-    """The record, if it is one that this version can read."""
-    version = record.get("checkpoint_version", VERSION)
-    if version != VERSION:
-        raise CheckpointError(
-            f"{place} has another version", expected=f"checkpoint_version {VERSION}", got=version,
-            remedy="use the nipde that wrote it",
-        )  # fmt: skip
-    missing = [name for name in ("recipe", "grid", "components") if name not in record]
-    if missing or "model" not in record["recipe"]:
-        raise CheckpointError(
-            f"the record of {place} is incomplete", expected="recipe with its model, grid and components",
-            got=f"no {', '.join(missing or ['model'])}", remedy="write it with save_checkpoint",
-        )  # fmt: skip
     return record
 
 
@@ -179,14 +142,3 @@ def _ways(model: nn.Module) -> dict[str, Any]:
         return {}
     forms = {network.form for network in model.kernel_networks if isinstance(network, KernelNetwork)}
     return {"attention": model.attention is gram_attention, "kernel_networks": sorted(forms)}
-
-
-def _calibration(record: dict[str, Any], place: Path) -> Calibration | None:
-    kept = record.get("calibration")
-    try:
-        return None if kept is None else Calibration.from_dict(kept)
-    except (KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"the calibration of {place} cannot be read", expected="one of this version", got=str(error),
-            remedy="use the nipde that wrote it",
-        ) from error  # fmt: skip

@@ -12,9 +12,10 @@ from typing import Any
 from torch import nn
 
 from nipde.errors import CheckpointError
-from nipde.interop.checkpoint import checked, from_checkpoint, save_checkpoint
+from nipde.interop.checkpoint import from_checkpoint, save_checkpoint
 from nipde.interop.extras import needed
 from nipde.training import checkpoint
+from nipde.training.weights import checked
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 FILES = (WEIGHTS, CONFIG, CARD)

@@ -16,18 +16,16 @@ from torch import Tensor
 
 from nipde.boundary import Periodic
 from nipde.context.pairs import Pairs
-from nipde.errors import MissingExtraError, ShapeError
+from nipde.errors import ShapeError, needing
 from nipde.estimators.base import Estimator
 from nipde.estimators.ridge import Ridge
 from nipde.grid import Axis, Grid
 from nipde.kernels.base import Predictor
 
-try:
+with needing("scikit-learn", extra="sklearn"):
     from sklearn.base import BaseEstimator
     from sklearn.utils import RegressorTags, check_array
     from sklearn.utils.validation import check_is_fitted, validate_data
-except ModuleNotFoundError as error:
-    raise MissingExtraError("scikit-learn is not installed", remedy="pip install 'nipde[sklearn]'") from error
 
 #: Where there is no space, every field is constant, and its integral over this line is its value.
 NOWHERE = Grid((Axis(3, 1.0, Periodic()),))

@@ -18,10 +18,9 @@ from nipde.context.pairs import Pairs
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
 from nipde.data.checked_store import CheckedStore
-from nipde.data.layout import AXES
 from nipde.discovery.discovery import Discovery
 from nipde.errors import PairsError
-from nipde.grid import Axis, Grid
+from nipde.grid import AXES, Axis, Grid
 from nipde.interop.extras import needed
 from nipde.kernels.base import Predictor
 from nipde.kernels.conditioned import ConditionedKernel

@@ -18,9 +18,9 @@ import nipde
 from nipde.boundary import Boundary
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
-from nipde.data.layout import AXES
 from nipde.data.system import Quantity, System
 from nipde.errors import ArchiveError
+from nipde.grid import AXES
 from nipde.interop.extras import needed
 
 ROLES = {"load": "loads", "response": "responses", "hidden": "hidden"}

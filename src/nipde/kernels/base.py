@@ -99,6 +99,10 @@ class Kernel(Predictor):
         return self * factor
 
     @abstractmethod
+    def system(self, number: int) -> Self:
+        """The kernel of one of a batch with one axis."""
+
+    @abstractmethod
     def compose(self, inner: "Kernel") -> "Kernel":
         """(K ∘ L)(x, y) = ∫ K(x, z) L(z, y) dz, a density again."""
 
@@ -118,7 +122,7 @@ class Kernel(Predictor):
     def as_linear_operator(self) -> LinearOperator:
         """For SciPy: the map from nodal values of a load to nodal values of the response, both flattened."""
         if self.batch:
-            raise KernelError(expected="one system", got=f"a batch {self.batch}", remedy="pick one of them first")
+            raise KernelError(expected="one system", got=f"a batch {self.batch}", remedy="take one: kernel.system(0)")
         like = self._ones()
         shape = tuple(count * self.grid.size for count in self.components)
         dtype = like.cpu().numpy().dtype

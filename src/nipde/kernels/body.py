@@ -14,13 +14,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from nipde.errors import KernelError
-from nipde.kernels.acting import ActingKernel
 from nipde.kernels.nonlinear import NonlinearPredictor
+from nipde.kernels.solved import SolvedKernel
 from nipde.physics.elastic import ElasticBody
 
 
 @dataclass(frozen=True, eq=False)
-class BodyAtRest(ActingKernel):
+class BodyAtRest(SolvedKernel):
     """factor · (M⁻¹ K₀)⁻¹ of every body; `bodies` are the systems of the batch in row-major order."""
 
     bodies: tuple[ElasticBody, ...]
@@ -38,20 +38,6 @@ class BodyAtRest(ActingKernel):
     def components(self) -> tuple[int, int]:
         """A plane."""
         return 2, 2
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Axes of the factor."""
-        return tuple(self.factor.shape)
-
-    @property
-    def T(self) -> Self:
-        """K₀ and M are symmetric, their product is not: the transpose takes them in the other order."""
-        return replace(self, transposed=not self.transposed)
-
-    def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
-        factor = torch.as_tensor(factor, dtype=self.factor.dtype, device=self.factor.device)
-        return replace(self, factor=self.factor * factor)
 
     def with_batch(self, batch: tuple[int, ...]) -> Self:
         """The same systems, their axes folded otherwise."""
@@ -72,10 +58,7 @@ class BodyAtRest(ActingKernel):
             weights = body.grid.weights
             return body.forces_at_rest(fields * weights) / weights
 
-        return _each(self.bodies, self.batch, loads.to(self.factor), answers) * self.factor[(..., *(None,) * 4)]
-
-    def _ones(self) -> Float[Tensor, "*space"]:
-        return self.factor.new_ones(self.grid.shape)
+        return _each(self.bodies, self.batch, loads.to(self.factor), answers) * self._per_system(4)
 
 
 @dataclass(frozen=True, eq=False)

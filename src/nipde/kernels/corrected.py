@@ -14,7 +14,7 @@ from nipde.kernels.nonlinear import NonlinearPredictor
 
 
 @dataclass(frozen=True, eq=False)
-class HeadedKernel(NonlinearPredictor):
+class HeadedPredictor(NonlinearPredictor):
     """u = K (f + g(f, K f)) for the systems along one axis, g from a network; `kernel` is K."""
 
     kernel: GatedKernel

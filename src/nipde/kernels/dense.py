@@ -45,6 +45,10 @@ class DenseKernel(Kernel):
         factor = torch.as_tensor(factor, dtype=self.values.dtype, device=self.values.device)
         return type(self)(self.grid, self.values * factor[..., None, None])
 
+    def system(self, number: int) -> Self:
+        """One of a batch with one axis."""
+        return type(self)(self.grid, self.values[number])
+
     def predict(
         self, loads: Float[Tensor, "*batch_pair_component_space"]
     ) -> Float[Tensor, "*batch_pair_component_space"]:

@@ -12,13 +12,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nipde.grid import Grid
-from nipde.kernels.acting import ActingKernel
 from nipde.kernels.fluxes import Faces, Fluxes, fluxes_of
 from nipde.kernels.local_solve import LocalOperator, solve
+from nipde.kernels.solved import SolvedKernel
 
 
 @dataclass(frozen=True, eq=False)
-class EllipticKernel(ActingKernel):
+class EllipticKernel(SolvedKernel):
     """factor·A⁻¹; the material of system i is b = exp(log_coefficient) / factor, and v = drift / factor."""
 
     log_coefficient: Float[Tensor, "*batch_space"]
@@ -33,23 +33,9 @@ class EllipticKernel(ActingKernel):
         return 1, 1
 
     @property
-    def batch(self) -> tuple[int, ...]:
-        """Axes of the factor."""
-        return tuple(self.factor.shape)
-
-    @property
     def coefficient(self) -> Float[Tensor, "*batch_space"]:
         """b in physical units: the microstructure."""
         return self.log_coefficient.exp() / self.factor[(..., *(None,) * self.grid.dimension)]
-
-    @property
-    def T(self) -> Self:
-        """The adjoint law: the same diffusion, carried the other way."""
-        return replace(self, transposed=not self.transposed)
-
-    def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
-        factor = torch.as_tensor(factor, dtype=self.factor.dtype, device=self.factor.device)
-        return replace(self, factor=self.factor * factor)
 
     def predict(
         self, loads: Float[Tensor, "*batch_pair_component_space"]
@@ -106,12 +92,6 @@ class EllipticKernel(ActingKernel):
         log = self.log_coefficient.expand(*batch, *self.grid.shape)
         drift = None if self.drift is None else self.drift.expand(*batch, self.grid.dimension, *self.grid.shape)
         return replace(self, log_coefficient=log, drift=drift, factor=self.factor.expand(batch))
-
-    def _per_system(self, axes: int) -> Tensor:
-        return self.factor[(..., *(None,) * axes)]
-
-    def _ones(self) -> Float[Tensor, "*space"]:
-        return self.factor.new_ones(self.grid.shape)
 
 
 def local_operator(

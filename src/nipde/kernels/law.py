@@ -10,15 +10,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nipde.errors import KernelError
-from nipde.kernels.acting import ActingKernel
+from nipde.kernels.solved import SolvedKernel
 from nipde.physics.balance import BLOCK_BYTES, BalanceLaw
+from nipde.physics.darcy import Darcy
 from nipde.physics.faces import faces_of
 
 Law = TypeVar("Law", bound=BalanceLaw)
 
 
 @dataclass(frozen=True, eq=False)
-class LawKernel(ActingKernel, Generic[Law]):
+class LawKernel(SolvedKernel, Generic[Law]):
     """factor·G of every law; `laws` are the systems of the batch in row-major order, one law if there is no batch.
 
     `factor` gives the batch axes, the precision and the place of the kernel; solves are in double precision.
@@ -53,18 +54,17 @@ class LawKernel(ActingKernel, Generic[Law]):
         return 1, 1
 
     @property
-    def batch(self) -> tuple[int, ...]:
-        """Axes of the factor."""
-        return tuple(self.factor.shape)
+    def coefficient(self) -> Float[Tensor, "*batch_space"] | None:
+        """The permeability, the factor with it, where the laws are Darcy's."""
+        fields = [law.permeability for law in self.laws if isinstance(law, Darcy)]
+        if len(fields) < len(self.laws):
+            return None
+        found = self.factor.new_tensor(np.stack(fields)).reshape(*self.batch, *self.grid.shape)
+        return found / self._per_system(self.grid.dimension)
 
-    @property
-    def T(self) -> Self:
-        """The adjoint law: solves with Aᵀ."""
-        return replace(self, transposed=not self.transposed)
-
-    def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
-        factor = torch.as_tensor(factor, dtype=self.factor.dtype, device=self.factor.device)
-        return replace(self, factor=self.factor * factor)
+    def system(self, number: int) -> Self:
+        """One of a batch with one axis."""
+        return replace(self, laws=self.laws[number : number + 1], factor=self.factor[number])
 
     def predict(
         self, loads: Float[Tensor, "*batch_pair_component_space"]
@@ -86,12 +86,6 @@ class LawKernel(ActingKernel, Generic[Law]):
         values = self.factor.new_tensor(np.stack([law.green() for law in self.laws]))
         values = values.reshape(*self.batch, self.grid.size, self.grid.size) * self._per_system(2)
         return values.mT if self.transposed else values
-
-    def _ones(self) -> Float[Tensor, "*space"]:
-        return self.factor.new_ones(self.grid.shape)
-
-    def _per_system(self, axes: int) -> Tensor:
-        return self.factor[(..., *(None,) * axes)]
 
     def _laws_of(self, batch: tuple[int, ...]) -> tuple[Law, ...]:
         """A law for every system of the loads' batch."""

@@ -10,7 +10,6 @@ from torch import Tensor
 from nipde.errors import ShapeError
 from nipde.grid import Grid
 from nipde.kernels.base import Kernel
-from nipde.kernels.dense import DenseKernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +93,6 @@ class LowRankKernel(Kernel):
     def stretched(self, to: Grid) -> Self:
         """The same answers to the same loads on a similar box: a density thins out."""
         return type(self)(to, self.left, self.right / self.grid.ratio(to) ** to.dimension)
-
-    def to_dense(self) -> DenseKernel:
-        """The same kernel by all its values."""
-        return DenseKernel(self.grid, self.dense())
 
     def _of(self, left: Tensor, right: Tensor) -> Self:
         """Factors of one system are shared by the batch of the others."""

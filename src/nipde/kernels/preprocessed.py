@@ -10,7 +10,7 @@ from nipde.kernels.nonlinear import NonlinearPredictor
 
 
 @dataclass(frozen=True, eq=False)
-class PreprocessedKernel(NonlinearPredictor):
+class PreprocessedPredictor(NonlinearPredictor):
     """`change` sees loads divided by `unit`, one number per system; `kernel` is the linear part behind it."""
 
     change: Callable[[Tensor], Tensor]

@@ -6,7 +6,8 @@ from itertools import permutations
 import numpy as np
 
 from nipde.errors import MeasurementError
-from nipde.measurements.description import AXES, Description
+from nipde.grid import AXES
+from nipde.measurements.description import Description
 from nipde.measurements.gaps import as_mask, first_gap, measured, suspicious
 from nipde.measurements.gridding import Cloud, place_words
 from nipde.measurements.measurement import Note
@@ -113,7 +114,7 @@ def _order(stated: str | None, lengths: tuple[int, ...], shape: tuple[int, ...])
 
 
 def _from_box(description: Description, sizes: tuple[int, ...], stated: str | None) -> tuple[list[np.ndarray], str]:
-    order = stated or AXES[: description.dimension]
+    order = stated or "".join(AXES[: description.dimension])
     size = dict(zip(order, sizes, strict=True))
     ends = zip(AXES, description.box, description.boundaries, strict=False)
     return [np.linspace(*both, size[name], endpoint=not kind.periodic) for name, both, kind in ends], order

@@ -9,11 +9,9 @@ from typing import Any, Self
 
 from nipde.boundary import BOUNDARIES, Boundary
 from nipde.errors import MeasurementError
+from nipde.grid import AXES
 from nipde.measurements.loads import LoadTerm, load_term
 from nipde.measurements.parse import FORMATS
-
-#: Of the coordinates, in this order; as many as a measurement has axes.
-AXES = "xyz"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 
 from nipde.boundary import Boundary
 from nipde.errors import MeasurementError
-from nipde.grid import Axis, Grid
+from nipde.grid import AXES, Axis, Grid
 
 #: A point is a node if it is off by less than this share of a spacing; text files round.
 OFF_NODE = 1e-3
@@ -92,7 +92,7 @@ def choose_grid(
         if nodes is not None:
             count = nodes[place]
         elif spacing is None:
-            raise _scattered(where, place)
+            raise _scattered(where)
         else:
             steps = round(length / spacing)
             if abs(steps * spacing - length) > OFF_NODE * spacing:
@@ -133,7 +133,7 @@ def put_on_grid(cloud: Cloud, grid: Grid, *, origin: tuple[float, ...]) -> Gridd
 
 def place_words(position: Sequence[float] | np.ndarray) -> str:
     """A position as text."""
-    return ", ".join(f"{name} = {value:g}" for name, value in zip("xyz", position, strict=False))
+    return ", ".join(f"{name} = {value:g}" for name, value in zip(AXES, position, strict=False))
 
 
 def _ends(grid: Grid) -> list[int]:
@@ -221,7 +221,7 @@ def _check_spread(where: Float[np.ndarray, "point axis"]) -> None:
             got=f"from {place_words(low)} to {place_words(high)}", remedy="look for a wrong position among them",
         )  # fmt: skip
     if not (extent > 0).all():
-        alike = ", ".join(f"{name} = {at:g}" for name, at, size in zip("xyz", low, extent, strict=False) if not size)
+        alike = ", ".join(f"{name} = {at:g}" for name, at, size in zip(AXES, low, extent, strict=False) if not size)
         raise MeasurementError(
             "points are all alike" if not extent.any() else "points lie on one line or plane",
             expected="positions that differ along every axis", got=f"{alike} at all {len(where)} points",
@@ -295,7 +295,7 @@ def _nearest(places: np.ndarray, targets: np.ndarray) -> np.ndarray:
     return np.asarray(cKDTree(places).query(targets)[1])
 
 
-def _scattered(where: np.ndarray, place: int) -> MeasurementError:
+def _scattered(where: np.ndarray) -> MeasurementError:
     extent = np.ptp(where, axis=0)
     suited = [max(3, round(float(side / _mean_distance(where))) + 1) for side in extent]
     return MeasurementError(

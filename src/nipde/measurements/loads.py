@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nipde.errors import MeasurementError
-from nipde.grid import Grid
+from nipde.grid import AXES, Grid
 from nipde.measurements.units import Units, amount
 
 #: Side -> axis, and which end of it.
@@ -28,10 +28,8 @@ class Shape(ABC):
     kind: ClassVar[str]
 
     @abstractmethod
-    def field(
-        self, grid: Grid, *, origin: tuple[float, ...], units: Units, share: float = 1.0
-    ) -> Float[np.ndarray, "*space"]:
-        """The load at the nodes, times `share`; positions are in the coordinates of the files."""
+    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units) -> Float[np.ndarray, "*space"]:
+        """The load at the nodes; positions are in the coordinates of the files."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,9 @@ class Constant(Shape):
     kind = "constant"
     amplitude: float | str = 1.0
 
-    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units, share: float = 1.0) -> np.ndarray:
+    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units) -> np.ndarray:
         """f = amplitude."""
-        return np.full(grid.shape, share * amount(self.amplitude, unit=units.load, of="amplitude"))
+        return np.full(grid.shape, amount(self.amplitude, unit=units.load, of="amplitude"))
 
 
 @dataclass(frozen=True)
@@ -55,14 +53,14 @@ class Gaussian(Shape):
     width: float
     amplitude: float | str = 1.0
 
-    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units, share: float = 1.0) -> np.ndarray:
+    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units) -> np.ndarray:
         """f = amplitude · exp(-|x - centre|² / 2 width²)."""
         _check_inside(self.centre, grid, origin, of="centre of the gaussian load", margin=np.inf)
         if not self.width > 0:
             raise MeasurementError("gaussian load", expected="a width > 0", got=self.width, remedy="give its width")
         places = zip(grid.coordinates, origin, self.centre, strict=True)
         squared = sum((x + first - centre) ** 2 for x, first, centre in places)
-        height = share * amount(self.amplitude, unit=units.load, of="amplitude")
+        height = amount(self.amplitude, unit=units.load, of="amplitude")
         return height * np.exp(-squared / (2 * self.width**2))
 
 
@@ -74,13 +72,13 @@ class Sine(Shape):
     waves: tuple[float, ...]
     amplitude: float | str = 1.0
 
-    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units, share: float = 1.0) -> np.ndarray:
+    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units) -> np.ndarray:
         """f = amplitude · Π sin(π k x / L), x from the first node."""
         if len(self.waves) != grid.dimension:
             raise MeasurementError(
                 "sine load", expected=f"{grid.dimension} waves", got=list(self.waves), remedy="one for each axis"
             )
-        height = share * amount(self.amplitude, unit=units.load, of="amplitude")
+        height = amount(self.amplitude, unit=units.load, of="amplitude")
         along = zip(grid.axes, grid.coordinates, self.waves, strict=True)
         factors = [np.sin(np.pi * k * x / axis.length) for axis, x, k in along]
         return height * np.prod(factors, axis=0)
@@ -94,7 +92,7 @@ class Point(Shape):
     position: tuple[float, ...]
     total: float | str = 1.0
 
-    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units, share: float = 1.0) -> np.ndarray:
+    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units) -> np.ndarray:
         """f = total · φ / w, φ multilinear."""
         _check_inside(self.position, grid, origin, of="position of the point load")
         shares = np.ones(grid.shape)
@@ -103,13 +101,10 @@ class Point(Shape):
             if axis.boundary.periodic:
                 distance = np.minimum(distance, axis.nodes - distance)
             if axis.boundary.clamped and min(distance[0], distance[-1]) < 1e-9:
-                raise _on_clamped_side(f"point load at {self.position}", "xyz"[place])
+                raise _on_clamped_side(f"point load at {self.position}", AXES[place])
             # A well at a node is in that node, rounding or not.
-            hat = np.where(distance < 1 - 1e-9, 1.0 - distance, 0.0).reshape(
-                [-1 if other == place else 1 for other in range(len(origin))]
-            )
-            shares = shares * hat
-        total = share * amount(self.total, unit=units.total(grid.dimension), of="total of the point load")
+            shares = shares * grid.along(place, np.where(distance < 1 - 1e-9, 1.0 - distance, 0.0))
+        total = amount(self.total, unit=units.total(grid.dimension), of="total of the point load")
         return total * (shares / shares.sum()) / grid.weights
 
 
@@ -123,7 +118,7 @@ class Side(Shape):
     #: Per length of the side (per area of a face), instead of the total.
     traction: float | str | None = None
 
-    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units, share: float = 1.0) -> np.ndarray:
+    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units) -> np.ndarray:
         """f = total · φ / w, φ the share of a node in the side."""
         known = [name for name, (axis, _) in SIDES.items() if axis < grid.dimension]
         if self.side not in known:
@@ -134,16 +129,16 @@ class Side(Shape):
         place, end = SIDES[self.side]
         boundary = grid.axes[place].boundary
         if boundary.clamped:
-            raise _on_clamped_side(f"load on side {self.side!r}", "xyz"[place])
+            raise _on_clamped_side(f"load on side {self.side!r}", AXES[place])
         if boundary.periodic:
             raise MeasurementError(
                 f"load on side {self.side!r}", expected="an axis that ends", got="a periodic one",
-                remedy=f'give boundary = "neumann" for axis {"xyz"[place]}',
+                remedy=f'give boundary = "neumann" for axis {AXES[place]}',
             )  # fmt: skip
         shares = np.zeros(grid.shape)
         here = tuple(end if axis == place else slice(None) for axis in range(grid.dimension))
         shares[here] = grid.weights[here]
-        return share * self._total(grid, place, units) * (shares / shares.sum()) / grid.weights
+        return self._total(grid, place, units) * (shares / shares.sum()) / grid.weights
 
     def _total(self, grid: Grid, place: int, units: Units) -> float:
         if self.total is not None and self.traction is not None:
@@ -260,7 +255,7 @@ def _check_inside(
         raise MeasurementError(
             of, expected=f"{grid.dimension} numbers", got=list(position), remedy="give one for each axis"
         )
-    for axis, first, x, name in zip(grid.axes, origin, position, "xyz", strict=False):
+    for axis, first, x, name in zip(grid.axes, origin, position, AXES, strict=False):
         if not -margin * axis.length <= x - first <= (1 + margin) * axis.length:
             raise MeasurementError(
                 of, expected=f"{name} from {first:g} to {first + axis.length:g}", got=f"{x:g}",

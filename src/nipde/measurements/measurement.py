@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from jaxtyping import Float
+
 from nipde.context.pairs import Pairs
+from nipde.grid import AXES
 from nipde.measurements.units import Units
 
 
@@ -34,6 +38,12 @@ class Measurement:
     origin: tuple[float, ...]
     sources: tuple[Source, ...]
     notes: tuple[Note, ...]
+
+    @property
+    def positions(self) -> dict[str, Float[np.ndarray, " node"]]:
+        """Of the nodes along every axis by its name, as in the files."""
+        axes = zip(AXES, self.pairs.grid.axes, self.origin, strict=False)
+        return {name: axis.coordinates + first for name, axis, first in axes}
 
     def interpretation(self) -> str:
         """The notes as text, one per line, warnings marked."""

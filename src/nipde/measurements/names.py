@@ -8,7 +8,8 @@ from itertools import count, takewhile
 import numpy as np
 
 from nipde.errors import MeasurementError
-from nipde.measurements.description import AXES, Description
+from nipde.grid import AXES
+from nipde.measurements.description import Description
 from nipde.measurements.raw import Raw
 
 #: Usual names, the first that a file has; one name for each component or axis.

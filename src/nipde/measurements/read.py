@@ -11,9 +11,9 @@ import torch
 
 from nipde.context.pairs import Pairs
 from nipde.errors import MeasurementError, NipdeError
-from nipde.grid import Grid
+from nipde.grid import AXES, Grid
 from nipde.measurements.clouds import Reading, read_pairs
-from nipde.measurements.description import AXES, Description
+from nipde.measurements.description import Description
 from nipde.measurements.gridding import Cloud, Gridded, choose_grid, put_on_grid
 from nipde.measurements.loads import described_loads
 from nipde.measurements.measurement import Measurement, Note, Source

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Bool, Float
 
-from nipde.grid import Grid
+from nipde.grid import AXES, Grid
 from nipde.measurements.measurement import Note
 from nipde.measurements.units import Units, factor, is_length
 
@@ -24,7 +24,7 @@ def readings(
     axes = [
         f"{name} from {first:g} to {first + axis.length:g}{_unit(units.length)}, {axis.nodes} nodes, "
         f"{axis.boundary.name}"
-        for name, first, axis in zip("xyz", origin, grid.axes, strict=False)
+        for name, first, axis in zip(AXES, origin, grid.axes, strict=False)
     ]
     texts = [
         f"{pairs} pair{'s' * (pairs != 1)}; {components} component{'s' * (components != 1)} of the response, "
@@ -40,7 +40,7 @@ def readings(
         node = np.unravel_index(int(values.argmax()), grid.shape)
         at = ", ".join(
             f"{name} = {first + axis.coordinates[i]:g}"
-            for name, first, axis, i in zip("xyz", origin, grid.axes, node, strict=False)
+            for name, first, axis, i in zip(AXES, origin, grid.axes, node, strict=False)
         )
         which = f", component {component + 1}," if components > 1 else ""
         value = responses[(0, component, *node)]

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from nipde.errors import MeasurementError
-from nipde.grid import Grid
+from nipde.grid import AXES, Grid
 
 
 def remove_rigid_motion(
@@ -34,7 +34,7 @@ def remove_rigid_motion(
 
 def motion_names(grid: Grid, components: int) -> tuple[str, ...]:
     """What the numbers of a motion are."""
-    axes = "xyz"[: grid.dimension]
+    axes = AXES[: grid.dimension]
     if components == 1:
         return ("shift", *(f"slope along {axis}" for axis in axes))
     turns = [f"{a}{b}" for place, a in enumerate(axes) for b in axes[place + 1 :]]

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from nipde.errors import MeasurementError
-from nipde.measurements.description import AXES
+from nipde.grid import AXES
 from nipde.measurements.measurement import Note
 from nipde.measurements.names import Values
 from nipde.measurements.raw import Raw

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Float
 
-from nipde.errors import MissingExtraError, PhysicsError, SolverError
+from nipde.errors import PhysicsError, SolverError, needing
 from nipde.grid import Grid
 from nipde.physics.materials import PointMaterial
 from nipde.physics.newton import Newton, Record, State
@@ -237,10 +237,6 @@ def _space_last(mesh: Quadrilaterals, field: Float[np.ndarray, "node 2"]) -> Flo
 @lru_cache(maxsize=1)
 def _kernels() -> ModuleType:
     """The compiled loops; only a body that is deformed needs Numba."""
-    try:
+    with needing("Numba, for the mechanics of solids,", extra="mechanics"):
         from nipde.physics import assembly
-    except ImportError as error:
-        raise MissingExtraError(
-            expected="Numba, for the mechanics of solids", got=str(error), remedy="pip install 'nipde[mechanics]'"
-        ) from error
     return assembly

@@ -63,7 +63,7 @@ class Faces:
             right = np.take(nodes, (np.arange(keep) + 1) % axis.nodes, axis=place)
             first.append(left.ravel())
             second.append(right.ravel())
-            area.append(np.take(grid.weights / _along(axis.weights, place, grid), np.arange(keep), axis=place).ravel())
+            area.append(np.take(grid.weights / grid.along(place, axis.weights), np.arange(keep), axis=place).ravel())
             distance.append(np.full(left.size, axis.spacing))
             axis_of.append(np.full(left.size, place))
         self.first: Int[np.ndarray, " face"] = np.concatenate(first)
@@ -127,7 +127,3 @@ class Faces:
 def faces_of(grid: Grid) -> Faces:
     """The faces of a grid, built once."""
     return Faces(grid)
-
-
-def _along(values: np.ndarray, place: int, grid: Grid) -> np.ndarray:
-    return values.reshape([-1 if other == place else 1 for other in range(grid.dimension)])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nipde.discovery.discovery import Discovery
+from nipde.discovery.discovery import UNSEEN, Discovery
 from nipde.grid import Grid
 from nipde.report.kernel_factors import Factors, factors_of, save_program
 from nipde.report.page import page
@@ -22,7 +22,7 @@ def save(discovery: Discovery, folder: str | Path, *, dense: bool = False) -> Pa
     folder.mkdir(parents=True, exist_ok=True)
     kernel, grid = discovery.kernel, discovery.kernel.grid
     fields, factors = fields_of(discovery), factors_of(kernel)
-    positions = _positions(discovery)
+    positions = discovery.measurement.positions
     stored: dict[str, Any] = {**positions, **fields, "unit": discovery.material.unit}
     np.savez_compressed(folder / "microstructure.npz", **stored)
     write_csv(folder / "microstructure.csv", discovery, positions, fields)
@@ -86,7 +86,7 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
             "calibrated": material.calibrated,
             "median_low": float(np.median(material.low[free])),
             "median_high": float(np.median(material.high[free])),
-            "identifiable_share": float(np.mean(material.identifiable[free] >= 0.5)),
+            "identifiable_share": float(np.mean(material.identifiable[free] >= UNSEEN)),
         },
         "phases": {
             "method": phases.method,
@@ -151,11 +151,6 @@ def write_vtk(path: Path, grid: Grid, origin: tuple[float, ...], fields: dict[st
         lines += [f"SCALARS {name} double 1", "LOOKUP_TABLE default"]
         lines += [f"{value:.9g}" for value in field.reshape(-1, order="F")]
     path.write_text("\n".join(lines) + "\n")
-
-
-def _positions(discovery: Discovery) -> dict[str, np.ndarray]:
-    axes = zip("xyz", discovery.kernel.grid.axes, discovery.measurement.origin, strict=False)
-    return {name: axis.coordinates + first for name, axis, first in axes}
 
 
 def _number(value: float) -> float | None:

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from nipde.discovery.discovery import Discovery
-from nipde.errors import MissingExtraError
+from nipde.errors import needing
 from nipde.report.page_colours import hex_colours
 from nipde.report.page_inside import inside, rows
 from nipde.report.page_pairs import held_out, reading
@@ -43,10 +43,8 @@ def page(discovery: Discovery) -> str:
 
 
 def _environment() -> "Environment":
-    try:
+    with needing("jinja2", extra="report"):
         from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise MissingExtraError("jinja2 is not installed", remedy="pip install 'nipde[report]'") from error
     loader = PackageLoader("nipde.report", "page_files")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.globals["unit_text"] = unit_text

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from numpy import ndarray
 
-from nipde.errors import MissingExtraError
+from nipde.errors import needing
 
 #: Codes run from 0 to here.
 LAST = 254
@@ -70,10 +70,8 @@ class Colours:
 @cache
 def colour_table(name: str) -> UInt8[ndarray, "code 3"]:
     """One of Crameri's, which people who are colour-blind read, too; 255 colours and one for no value."""
-    try:
+    with needing("cmcrameri", extra="report"):
         from cmcrameri import cm
-    except ImportError as error:
-        raise MissingExtraError("cmcrameri is not installed", remedy="pip install 'nipde[report]'") from error
     colours = getattr(cm, name)(np.linspace(0, 1, LAST + 1))[:, :3]
     return np.vstack([np.round(255 * colours), np.full((1, 3), 128)]).astype(np.uint8)
 

@@ -8,15 +8,13 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from nipde.discovery.discovery import Discovery, Phases
+from nipde.discovery.discovery import UNSEEN, Discovery, Phases
 from nipde.report.page_colours import LAST, Colours, hex_colours
 from nipde.report.page_figure import Figure, line
 from nipde.report.page_view import Plot, View, number, percent, rounded, unit_text
 
 #: Nodes per axis whose rows of the kernel a page holds, by dimension of the drawing.
 ROWS = {1: 300, 2: 31}
-#: Where the pairs fix less than this share of b, a node is hatched.
-UNTOLD = 0.5
 
 Section = dict[str, Any]
 
@@ -35,9 +33,9 @@ def inside(discovery: Discovery, view: View) -> tuple[Section, Section]:
     ends = np.repeat([[np.nanmin(lowest)], [np.nanmax(highest)]], 3, axis=1)
     switched = Colours.of(np.stack([values, low, high]), table="batlow", low=ends[0], high=ends[1])
     plot, half = view.plot(), (high - low) / 2
-    untold, unsure = (view.cells(plot, chosen) for chosen in (identifiable < UNTOLD, view.shown(phases.uncertain)))
+    untold, unsure = (view.cells(plot, chosen) for chosen in (identifiable < UNSEEN, view.shown(phases.uncertain)))
     band = line_area(view, plot, low, high, *ends[:, 0]) if view.dimension == 1 else ""
-    nothing = f"here the data says nothing (less than {100 * UNTOLD:g} % fixed)"
+    nothing = f"here the data says nothing (less than {100 * UNSEEN:g} % fixed)"
     figures = [
         Figure(
             view, switched, "coefficient", "Material b", "b", material.unit, area=band, follows=True,

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from nipde.grid import AXES
 from nipde.measurements.measurement import Measurement
 
 #: Room for ticks and names of axes, in the unit of the drawing: left, right, top, bottom.
@@ -65,8 +66,7 @@ class View:
     @cached_property
     def coordinates(self) -> tuple[Float[ndarray, " node"], ...]:
         """Of all axes, as in the files."""
-        axes = zip(self.measurement.pairs.grid.axes, self.measurement.origin, strict=True)
-        return tuple(axis.coordinates + start for axis, start in axes)
+        return tuple(self.measurement.positions.values())
 
     @cached_property
     def digits(self) -> list[int]:
@@ -126,7 +126,7 @@ class View:
 
     def where(self, node: tuple[int, ...]) -> str:
         """Coordinates of a node as text."""
-        axes = zip("xyz", self.coordinates, self.digits, node, strict=False)
+        axes = zip(AXES, self.coordinates, self.digits, node, strict=False)
         parts = [f"{name} = {number(axis[i], digits)}" for name, axis, digits, i in axes]
         return ", ".join(parts) + unit_text(self.length_unit)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from nipde.errors import MissingExtraError, ShapeError
+from nipde.errors import ShapeError, needing
 from nipde.grid import Grid
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ def system_figure(grid: Grid, panels: list[Panel], *, title: str) -> "Figure":
     """Panels side by side; vector fields as arrows over their length."""
     if grid.dimension == 3:
         raise ShapeError(expected="a 1D or 2D grid", got="3D", remedy="draw a slice of the fields")
-    try:
+    with needing("matplotlib", extra="report"):
         from matplotlib import pyplot
-    except ImportError as error:
-        raise MissingExtraError("matplotlib is not installed", remedy="pip install 'nipde[report]'") from error
     figure, axes = pyplot.subplots(
         1, len(panels), figsize=(4.1 * len(panels), 3.9), layout="constrained", squeeze=False
     )

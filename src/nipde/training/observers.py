@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from nipde.errors import MissingExtraError
+from nipde.errors import needing
 from nipde.training import checkpoint
 from nipde.training.loop import Report
 from nipde.training.run import BEST, LAST, SIGNALS, Run, begin
@@ -140,10 +140,6 @@ def read_log(path: Path) -> list[dict[str, str]]:
 
 
 def _board() -> Any:
-    try:
+    with needing("TensorBoard", extra="train", remedy=", or train with --no-tensorboard"):
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise MissingExtraError(
-            "TensorBoard is not installed", remedy="pip install 'nipde[train]', or train with --no-tensorboard"
-        ) from error
     return SummaryWriter

@@ -15,8 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nipde.errors import KernelError
-from nipde.kernels.conditioned import Alarm, ConditionedKernel, Trust
+from nipde.kernels.conditioned import ConditionedKernel
 from nipde.kernels.elliptic import EllipticKernel
+from nipde.kernels.trust import Alarm, Trust
 
 #: Misfits below this share of the responses are alike: at zero noise the rest is rounding and unfinished steps.
 MISFIT_FLOOR = 1e-3

@@ -12,8 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nipde.context.pairs import Pairs
-from nipde.estimators.conditioning.balance_fit import conjugate_gradients
-from nipde.estimators.conditioning.whitening import level_or_none
+from nipde.estimators.conditioning.orthogonal_gradients import conjugate_gradients
+from nipde.estimators.conditioning.whitening import level_or_zero
 from nipde.kernels.conditioned import ConditionedKernel
 from nipde.kernels.fluxes import fluxes_of
 
@@ -27,7 +27,7 @@ def completed(pairs: Pairs, estimate: Callable[[Pairs], ConditionedKernel]) -> P
     assert pairs.mask is not None
     gaps = (~pairs.mask).double().flatten(1)
     share = gaps.mean(1).sqrt()
-    noise = level_or_none(pairs.noise, pairs.loads)
+    noise = level_or_zero(pairs.noise, pairs.loads)
     known = torch.where(pairs.mask, pairs.responses, 0)
     size = (known.square().flatten(1).sum(1) / (1 - gaps).sum(1)).sqrt()
     filled = smoothly_filled(pairs)

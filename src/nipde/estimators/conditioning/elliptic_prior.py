@@ -169,7 +169,5 @@ def _distance_to_wall(grid: Grid, like: Tensor) -> Float[Tensor, "*space"]:
         if axis.boundary.clamped:
             along = like.new_tensor(axis.coordinates)
             distance = torch.minimum(along, axis.length - along) * (10 / size)
-            nearest = torch.minimum(
-                nearest, distance.reshape([-1 if other == place else 1 for other in range(grid.dimension)])
-            )
+            nearest = torch.minimum(nearest, grid.along(place, distance))
     return nearest

@@ -15,18 +15,20 @@ from nipde.kernels.fluxes import fluxes_of
 
 #: Slopes, responses over lengths and loads over stiffness are multiplied by these before the network sees them.
 SCALES = (10.0, 50.0, 1.0)
+#: Numbers between the layers.
+HIDDEN = 32
 
 
 class QueryHead(nn.Module):
     """`fields` numbers per node tell it about the place; zero at the start."""
 
-    def __init__(self, dimension: int, *, components: tuple[int, int], fields: int, hidden: int = 32) -> None:
+    def __init__(self, dimension: int, *, components: tuple[int, int], fields: int) -> None:
         super().__init__()
         out, into = components
-        self.place = nn.Linear(fields, hidden)
-        self.inner = nn.Linear(out * (dimension + 1) + into, hidden, bias=False)
-        self.middle = nn.Linear(hidden, hidden)
-        self.outer = nn.Linear(hidden, (dimension + 1) * into, bias=False)
+        self.place = nn.Linear(fields, HIDDEN)
+        self.inner = nn.Linear(out * (dimension + 1) + into, HIDDEN, bias=False)
+        self.middle = nn.Linear(HIDDEN, HIDDEN)
+        self.outer = nn.Linear(HIDDEN, (dimension + 1) * into, bias=False)
         nn.init.zeros_(self.outer.weight)
 
     def forward(

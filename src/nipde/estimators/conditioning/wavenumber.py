@@ -10,16 +10,18 @@ from nipde.spectral.transform import transform
 
 #: Wavenumbers outside this band, in units of π over the box, are treated like its ends: nothing was learned there.
 BAND = (1.0, 36.0)
+#: Numbers between the layers.
+HIDDEN = 24
 
 
 class WaveFunction(nn.Module):
     """`count` functions of |k| and of the direction of k up to the box's own symmetries; zero at the start."""
 
-    def __init__(self, count: int, *, hidden: int = 24) -> None:
+    def __init__(self, count: int) -> None:
         super().__init__()
-        self.inner = nn.Linear(3, hidden)
-        self.middle = nn.Linear(hidden, hidden)
-        self.outer = nn.Linear(hidden, count)
+        self.inner = nn.Linear(3, HIDDEN)
+        self.middle = nn.Linear(HIDDEN, HIDDEN)
+        self.outer = nn.Linear(HIDDEN, count)
         nn.init.zeros_(self.outer.weight)
         nn.init.zeros_(self.outer.bias)
 

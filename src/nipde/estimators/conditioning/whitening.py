@@ -62,7 +62,7 @@ def whiten(
     # Rounding is noise, too.
     noise = (noise.double().square() + (precision * rms).square()).sqrt()
     scale = _level(smooth.flatten(1), response.flatten(1))
-    load_noise = level_or_none(pairs.load_noise, gram).expand(len(gram))
+    load_noise = level_or_zero(pairs.load_noise, gram).expand(len(gram))
     # Noise of a load reaches the response smoothed.
     passed = float(grid.volume / grid.size) * laplace.double().square().sum() / float(grid.volume)
     penalty = balance.double() * ((noise * scale).square() + load_noise.square() * passed) * float(grid.volume)
@@ -90,7 +90,7 @@ def whiten(
     )
 
 
-def level_or_none(noise: Tensor | float | None, like: Tensor) -> Tensor:
+def level_or_zero(noise: Tensor | float | None, like: Tensor) -> Tensor:
     """A level of noise as a tensor; 0 where nobody gives one."""
     return torch.as_tensor(0.0 if noise is None else noise).to(like)
 

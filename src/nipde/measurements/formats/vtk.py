@@ -7,6 +7,7 @@ import meshio
 import numpy as np
 
 from nipde.errors import MeasurementError
+from nipde.grid import AXES
 from nipde.measurements.formats.contents import Contents
 
 
@@ -20,7 +21,7 @@ def read(path: Path, *, values: int) -> Contents:
         fields = {name: np.concatenate(blocks) for name, blocks in mesh.cell_data.items()}
     else:
         contents.skipped += list(mesh.cell_data)
-    for name, column in zip("xyz", np.asarray(places).T, strict=False):
+    for name, column in zip(AXES, np.asarray(places).T, strict=False):
         _column(name, column, len(places), contents)
     for name, field in fields.items():
         columns = np.reshape(field, (len(field), -1)).T
