@@ -17,9 +17,9 @@ from nipde.discovery.discovery import NextLoads
 from nipde.errors import MissingExtraError
 from nipde.grid import Axis, Grid
 from nipde.measurements.measurement import Note, Source
-from nipde.report.page import page
-from nipde.report.page_colours import Colours, colour_table
-from nipde.report.page_view import View, number, round_numbers
+from nipde.report.page.colours import Colours, colour_table
+from nipde.report.page.page import page
+from nipde.report.page.view import View, number, round_numbers
 
 HOSTILE = "</script><img src=x onerror=alert(1)>'\"&{{ 7*7 }}.csv"
 

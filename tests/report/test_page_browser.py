@@ -3,7 +3,7 @@
 import pytest
 
 from nipde.grid import Grid
-from nipde.report.page import page as report
+from nipde.report.page.page import page as report
 
 
 @pytest.fixture(scope="module")

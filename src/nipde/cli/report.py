@@ -7,7 +7,7 @@ from nipde.cli.terminal import parser, progress, say
 from nipde.cli.weights import add_weights
 from nipde.discovery.discover import discover
 from nipde.discovery.rivals import RIVALS
-from nipde.report.page import page
+from nipde.report.page.page import page
 from nipde.training.pretrained import load
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from nipde.discovery.discovery import UNSEEN, Discovery
 from nipde.grid import Grid
 from nipde.report.kernel_factors import Factors, factors_of, save_program
-from nipde.report.page import page
+from nipde.report.page.page import page
 
 #: Version of the layout of summary.json.
 VERSION = 1

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from nipde.discovery.discovery import Discovery
-from nipde.report.page_colours import Colours
-from nipde.report.page_figure import Figure
-from nipde.report.page_view import View, number, percent, unit_text
+from nipde.report.page.colours import Colours
+from nipde.report.page.figure import Figure
+from nipde.report.page.view import View, number, percent, unit_text
 
 #: Loads that are shown.
 MOST = 12

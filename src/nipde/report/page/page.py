@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from nipde.discovery.discovery import Discovery
 from nipde.errors import needing
-from nipde.report.page_colours import hex_colours
-from nipde.report.page_inside import inside, rows
-from nipde.report.page_pairs import held_out, reading
-from nipde.report.page_sections import alarm, next_loads, rivals
-from nipde.report.page_view import View, number, unit_text
+from nipde.report.page.colours import hex_colours
+from nipde.report.page.inside import inside, rows
+from nipde.report.page.pairs import held_out, reading
+from nipde.report.page.sections import alarm, next_loads, rivals
+from nipde.report.page.view import View, number, unit_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -45,14 +45,14 @@ def page(discovery: Discovery) -> str:
 def _environment() -> "Environment":
     with needing("jinja2", extra="report"):
         from jinja2 import Environment, PackageLoader, StrictUndefined
-    loader = PackageLoader("nipde.report", "page_files")
+    loader = PackageLoader("nipde.report.page", "files")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.globals["unit_text"] = unit_text
     return made
 
 
 def _text(name: str) -> str:
-    return (files("nipde.report") / "page_files" / name).read_text(encoding="utf-8")
+    return (files("nipde.report.page") / "files" / name).read_text(encoding="utf-8")
 
 
 def _json(data: dict[str, object]) -> str:

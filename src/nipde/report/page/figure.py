@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from nipde.report.page_colours import LAST, Colours
-from nipde.report.page_view import Plot, View, number, unit_text
+from nipde.report.page.colours import LAST, Colours
+from nipde.report.page.view import Plot, View, number, unit_text
 
 #: Where an image of all nodes lies in its frame.
 WHOLE = "left:0;top:0;width:100%;height:100%"

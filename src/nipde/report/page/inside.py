@@ -9,9 +9,9 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from nipde.discovery.discovery import UNSEEN, Discovery, Phases
-from nipde.report.page_colours import LAST, Colours, hex_colours
-from nipde.report.page_figure import Figure, line
-from nipde.report.page_view import Plot, View, number, percent, rounded, unit_text
+from nipde.report.page.colours import LAST, Colours, hex_colours
+from nipde.report.page.figure import Figure, line
+from nipde.report.page.view import Plot, View, number, percent, rounded, unit_text
 
 #: Nodes per axis whose rows of the kernel a page holds, by dimension of the drawing.
 ROWS = {1: 300, 2: 31}

@@ -7,9 +7,9 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from nipde.discovery.discovery import Discovery, HeldOut
-from nipde.report.page_colours import LAST, Colours
-from nipde.report.page_figure import Figure
-from nipde.report.page_view import Plot, View, number, percent, round_numbers, unit_text
+from nipde.report.page.colours import LAST, Colours
+from nipde.report.page.figure import Figure
+from nipde.report.page.view import Plot, View, number, percent, round_numbers, unit_text
 
 #: Pairs that a page holds; the rest would only make it heavy.
 MOST = 12

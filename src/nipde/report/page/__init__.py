@@ -1,0 +1,1 @@
+"""A page of HTML that fetches nothing: what was found, for people."""
