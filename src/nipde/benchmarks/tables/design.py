@@ -20,7 +20,7 @@ def design(found: dict[str, Any]) -> str:
             f"{count} chosen loads: held out", "as many random loads give the same")  # fmt: skip
     return table(head, rows) + (
         f"\n{found['tests']} test systems at {found['nodes']}², {found['queries']} loads held out; in brackets 90 % "
-        f"intervals over systems. Descents take {found['steps']} steps; tuning uses {found['examples']} others.\n"
+        f"intervals over systems. Descents take {found['steps']} steps; tuning uses {found['examples']} other systems.\n"
     )
 
 
