@@ -57,7 +57,10 @@ class Budget:
 
 BUDGETS: dict[str, Budget] = {
     "trial": Budget(("orders", "layers"), {21: 0.02}, seeds=1, leaves_out=("41-nips-4", "41-nao-4", "41-afno-4")),
-    "quick": Budget(("orders", "rank"), {11: 2.0, 21: 2.0, 41: 4.0}, seeds=1),
+    "quick": Budget(
+        ("orders", "rank"), {11: 2.0, 21: 2.0, 41: 4.0}, seeds=3,
+        repeated=tuple(f"21-nips-2-channels-{rank}-orders-50" for rank in (40, 50)),  # which end close to each other
+    ),
     "standard": Budget(
         ("layers", "interpretability"), {11: 20.0, 21: 20.0, 41: 40.0}, seeds=3, leaves_out=("41-afno-4",),
         batch={"nips-2": 40, "nips-4": 40},
