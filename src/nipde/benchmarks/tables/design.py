@@ -19,8 +19,9 @@ def design(found: dict[str, Any]) -> str:
     head = ("weights", "noise", f"{count} loads chosen", f"{count} random loads: held out",
             f"{count} chosen loads: held out", "as many random loads give the same")  # fmt: skip
     return table(head, rows) + (
-        f"\n{found['tests']} test systems at {found['nodes']}², {found['queries']} loads held out; in brackets 90 % intervals "
-        f"over systems. Descents take {found['steps']} steps; tuning uses {found['examples']} other systems.\n"
+        f"\n{found['tests']} test systems at {found['nodes']}², {found['queries']} loads held out; in brackets "
+        f"90 % intervals over systems. Descents take {found['steps']} steps; tuning uses {found['examples']} other "
+        "systems.\n"
     )
 
 
