@@ -33,6 +33,7 @@ def follow():
     return module
 
 
+@pytest.mark.timeout(900)  # on a busy machine; alone it takes about a minute
 def test_the_readme_runs_from_an_empty_folder(tmp_path):
     commands = [line for block in blocks("bash") for line in block.splitlines() if line.strip()]
     assert len(commands) >= 4
