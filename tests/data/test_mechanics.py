@@ -247,7 +247,9 @@ def test_without_numba_the_extra_is_named(monkeypatch, capsys, tmp_path):
     monkeypatch.delattr(physics, "assembly", raising=False)
     monkeypatch.setitem(sys.modules, "numba", None)
     assert main(["generate", "tissue", "--systems", "1", "--workers", "1", "--out", str(tmp_path / "a")]) == 2
-    assert "MissingExtraError: expected Numba" in (said := capsys.readouterr().err)
+    assert "MissingExtraError: Numba, for the mechanics of solids, is not installed" in (
+        said := capsys.readouterr().err
+    )
     assert "pip install 'nipde[mechanics]'" in said
 
 
