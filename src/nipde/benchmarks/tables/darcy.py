@@ -68,7 +68,7 @@ def _trends(rows: list[dict[str, Any]]) -> str:
             end, trend = row["curve"][-1], row["trend"]
             cells.append((
                 f"{row['nodes']}², {row['row']}, `{row['law']}`", f"{row['steps']:,}", f"{trend['power']:.2f}",
-                *(f"{100 * end[what]:.3g} %" for what in ("loss", "in_context")), _steps(trend["steps_to_paper"]),
+                *(f"{100 * end[what]:.3g} %" for what in ("loss", "in_context")), _steps(trend["steps_to_paper"], row["steps"]),
             ))  # fmt: skip
     if not cells:
         return ""
@@ -77,7 +77,9 @@ def _trends(rows: list[dict[str, Any]]) -> str:
     return "**Error against steps**\n\n" + table(head, cells)
 
 
-def _steps(count: float | None) -> str:
+def _steps(count: float | None, taken: int) -> str:
+    if count is not None and count <= taken:
+        return "fewer than taken"
     return f"{count:,.0f}" if count is not None and count < 1e7 else "beyond 10 million"
 
 
