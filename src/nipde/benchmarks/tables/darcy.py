@@ -68,7 +68,8 @@ def _trends(rows: list[dict[str, Any]]) -> str:
             end, trend = row["curve"][-1], row["trend"]
             cells.append((
                 f"{row['nodes']}², {row['row']}, `{row['law']}`", f"{row['steps']:,}", f"{trend['power']:.2f}",
-                *(f"{100 * end[what]:.3g} %" for what in ("loss", "in_context")), _steps(trend["steps_to_paper"], row["steps"]),
+                *(f"{100 * end[what]:.3g} %" for what in ("loss", "in_context")),
+                _steps(trend["steps_to_paper"], row["steps"]),
             ))  # fmt: skip
     if not cells:
         return ""
