@@ -143,3 +143,20 @@ def test_bench_writes_a_complete_record(tmp_path):
         assert record[key] not in (None, "")
     assert record["measured"]["darcy_orders_harmonic"][-1] >= 1.98
     assert record["measured"]["advection_orders"][-1] >= 1.9
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["discover", "m.npz", "--out", "taken"], "a folder, got taken, which is a file"),
+        (["report", "m.npz", "--out", "."], "a file, got ."),
+        (["show", "archive", "--out", "a.bmp"], "ending in .png, .svg, .pdf, got a.bmp"),
+        (["estimate", "archive", "--out", "a.doc"], "ending in .png, .svg, .pdf, got a.doc"),
+        (["bench", "tables", "--check"], "documents with tables"),
+    ],
+)
+def test_where_a_result_cannot_go_is_said_before_the_work(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").touch()
+    assert main(words) == 2
+    assert said in capsys.readouterr().err

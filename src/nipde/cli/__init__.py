@@ -64,6 +64,7 @@ def main(words: list[str] | None = None) -> int:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("stopped; what is finished is kept: the same command continues from there", file=sys.stderr)
+        kept = "; what is finished is kept: the same command continues from there"
+        print(f"stopped{kept if words[0] in ('generate', 'train', 'bench') else ''}", file=sys.stderr)
         return 130
     return code

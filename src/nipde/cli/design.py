@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from nipde.cli.measurement import add_measurement, measurement_of
-from nipde.cli.terminal import parser, progress, say
+from nipde.cli.terminal import one_thread, parser, progress, say
 from nipde.cli.weights import add_weights
 from nipde.discovery.next_loads import by_kernel, by_material, effort_of, long_waves, next_loads
 from nipde.discovery.sensor import Sensor
@@ -35,6 +35,7 @@ def run(words: list[str]) -> int:
     options.add_argument("--count", type=int, default=5, help="how many to list")
     options.add_argument("--out", type=Path | None, default=None, help="npz for the fields of the best")
     chosen = options.parse_args(words)
+    one_thread()
     measurement, model = measurement_of(chosen), load(chosen.weights)
     say(measurement.interpretation())
     weight = next(model.parameters())

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nipde.cli.measurement import add_measurement, measurement_of
-from nipde.cli.terminal import parser, progress, say
+from nipde.cli.terminal import check_folder, one_thread, parser, progress, say
 from nipde.cli.weights import add_weights
 from nipde.discovery.discover import discover
 from nipde.discovery.rivals import RIVALS
@@ -25,6 +25,8 @@ def run(words: list[str]) -> int:
     options.add_argument("--classical", type=bool, default=True, help="whether to invert by classical methods beside")
     options.add_argument("--dense", type=bool, default=False, help="whether to store every value of the kernel")
     chosen = options.parse_args(words)
+    check_folder(chosen.out)
+    one_thread()
     measurement = measurement_of(chosen)
     say(measurement.interpretation())
     model = load(chosen.weights)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from nipde.cli.estimators import described, estimator_of
-from nipde.cli.terminal import add_archive, parser, progress, say
+from nipde.cli.terminal import PICTURES, add_archive, check_file, one_thread, parser, progress, say
 from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.data.archive import open as open_archive
@@ -39,6 +39,9 @@ def run(words: list[str]) -> int:
     options.add_argument("--seed", type=int, default=0, help="seed of the noise")
     options.add_argument("--out", type=str, default="", help="picture to write, if any: png, svg or pdf")
     chosen = options.parse_args(words)
+    if chosen.out:
+        check_file(chosen.out, endings=PICTURES)
+    one_thread()
     archive = open_archive(chosen.path, options=chosen.storage_options)
     estimator = estimator_of(chosen.estimator, archive)
     system = archive[chosen.system]

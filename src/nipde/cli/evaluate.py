@@ -9,7 +9,7 @@ from rich.table import Table
 
 from nipde import __version__
 from nipde.cli.estimators import described, estimator_of
-from nipde.cli.terminal import add_storage_options, parser, progress, say
+from nipde.cli.terminal import add_storage_options, one_thread, parser, progress, say
 from nipde.data.archive import open as open_archive
 from nipde.evaluation.evaluate import evaluate
 from nipde.evaluation.named import FITTED
@@ -26,6 +26,7 @@ ROWS = {
 def run(words: list[str]) -> int:
     """Entry of the verb."""
     chosen = _options().parse_args(words)
+    one_thread()
     archive = open_archive(chosen.data, options=chosen.storage_options)
     training = open_archive(chosen.training_data, options=chosen.storage_options) if chosen.training_data else archive
     estimator = estimator_of(chosen.what, archive, training=training)

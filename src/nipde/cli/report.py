@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nipde.cli.measurement import add_measurement, measurement_of
-from nipde.cli.terminal import parser, progress, say
+from nipde.cli.terminal import check_file, one_thread, parser, progress, say
 from nipde.cli.weights import add_weights
 from nipde.discovery.discover import discover
 from nipde.discovery.rivals import RIVALS
@@ -19,6 +19,8 @@ def run(words: list[str]) -> int:
     options.add_argument("--out", type=Path, default=Path("report.html"), help="page to write")
     options.add_argument("--phases", type=int, default=2, help="how many materials to tell apart")
     chosen = options.parse_args(words)
+    check_file(chosen.out)
+    one_thread()
     measurement = measurement_of(chosen)
     say(measurement.interpretation())
     with progress("discovering", 4 + len(RIVALS)) as advance:

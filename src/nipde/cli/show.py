@@ -2,7 +2,7 @@
 
 import os
 
-from nipde.cli.terminal import add_archive, parser, say
+from nipde.cli.terminal import PICTURES, add_archive, check_file, parser, say
 from nipde.data.archive import open as open_archive
 from nipde.errors import ShapeError
 from nipde.report.system_figure import Panel, system_figure
@@ -17,6 +17,7 @@ def run(words: list[str]) -> int:
     options.add_argument("--out", type=str, default="system.png", help="picture to write: png, svg or pdf")
     options.add_argument("--dpi", type=int, default=150, help="resolution of a png")
     chosen = options.parse_args(words)
+    check_file(chosen.out, endings=PICTURES)
     os.environ.setdefault("MPLBACKEND", "Agg")  # drawing to a file needs no screen
     archive = open_archive(chosen.path, options=chosen.storage_options)
     system = archive[chosen.system]

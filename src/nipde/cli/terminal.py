@@ -1,7 +1,9 @@
 """What a person sees while a verb works: parsers with one look, a progress bar that is quiet when nobody watches."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from jsonargparse import ArgumentParser
@@ -16,6 +18,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+from nipde.errors import NipdeError
+
+#: Endings of pictures.
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def parser(verb: str, description: str) -> ArgumentParser:
@@ -37,6 +44,31 @@ def add_storage_options(to: ArgumentParser) -> None:
         default={},
         help='JSON for fsspec, e.g. \'{"endpoint_url": "http://127.0.0.1:9000"}\'',
     )
+
+
+def check_file(path: str | Path, *, endings: tuple[str, ...] = ()) -> None:
+    """Raise before the work, not after it, if a result cannot become this file."""
+    place = Path(path)
+    if place.is_dir() or (endings and place.suffix.lower() not in endings):
+        named = f" ending in {', '.join(endings)}" if endings else ""
+        raise NipdeError(expected=f"--out: a file{named}", got=str(place), remedy="name another one")
+
+
+def check_folder(path: str | Path) -> None:
+    """The same of a folder."""
+    if Path(path).exists() and not Path(path).is_dir():
+        raise NipdeError(expected="--out: a folder", got=f"{path}, which is a file", remedy="name another one")
+
+
+def one_thread() -> None:
+    """Fields of a specimen are small: a second thread mostly waits, on a busy machine for minutes.
+
+    Whoever sets OMP_NUM_THREADS knows better.
+    """
+    if "OMP_NUM_THREADS" not in os.environ:
+        import torch
+
+        torch.set_num_threads(1)
 
 
 def say(text: Any) -> None:

@@ -17,9 +17,10 @@ BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n)(.*?)(<!-- end table -->)", re
 
 def fill(documents: list[Path], *, results: Path, check: bool = False) -> list[Path]:
     """Put current tables into the documents; with `check`, raise instead if one of them is not current."""
-    changed = []
-    for document in documents:
-        text = document.read_text()
+    changed, texts = [], {document: document.read_text() for document in documents}
+    if check and not any(BLOCK.search(text) for text in texts.values()):
+        raise NipdeError(expected="documents with tables beside results/", got="none", remedy="run it in a checkout")
+    for document, text in texts.items():
         current = BLOCK.sub(lambda found: found[1] + _table_of(found[2], results) + found[4], text)
         if current != text:
             changed.append(document)
