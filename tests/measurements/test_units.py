@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 
@@ -43,9 +44,17 @@ def test_words_that_are_no_units_are_refused(word):
         Units(word, "1", "1")
 
 
-def test_a_misspelt_unit_names_the_nearest():
-    with pytest.raises(MeasurementError, match="did you mean 'mm'"):
-        Units("mmm", "1", "1")
+@pytest.mark.parametrize(
+    ("word", "meant"), [("mmm", "mm"), ("Nmm", "N*mm"), ("N/mm2", "N/mm^2"), ("mm2", "mm^2"), ("kpa", "kPa")]
+)
+def test_a_misspelt_unit_names_the_nearest(word, meant):
+    with pytest.raises(MeasurementError, match=re.escape(f"did you mean '{meant}'")):
+        Units("mm", word, "1")
+
+
+def test_no_unit_is_named_where_none_is_near():
+    with pytest.raises(MeasurementError, match="write powers as"):
+        Units("mm", "mVoltz", "1")
 
 
 def test_offsets_are_refused():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: Words that people mean; offered when a unit is misspelt.
 COMMON = ("m", "cm", "mm", "um", "nm", "px", "inch", "ft", "N", "kN", "N/m", "N/mm", "N/m^2", "N/mm^2", "Pa", "kPa",
           "MPa", "bar", "psi", "m/s", "m^2/s", "m^3/s", "1/s", "mm/s", "l/s", "K", "delta_degC", "W/m^2", "W/m^3", "V",
-          "A/m^2", "kg/m^3", "mol/m^3", "1")  # fmt: skip
+          "A/m^2", "kg/m^3", "mol/m^3", "m^2", "mm^2", "m^3", "1")  # fmt: skip
 # Units may stand in a file, and files come from anywhere: no word that makes the parser count to the end of time.
 _SANE = re.compile(r"[\w\s.+\-*/^()%°µμ·²³Δ]{1,64}")
 _LARGE_POWER = re.compile(r"(\^|\*\*)\s*[(+\-]*\s*(\d{2,}|\d+\s*(\^|\*\*))")
@@ -157,11 +157,21 @@ def _cleaned(word: object, *, of: str) -> str:
 
 
 def _unknown(word: object, *, of: str) -> MeasurementError:
-    near = get_close_matches(str(word), COMMON, n=1, cutoff=0.5)
+    near = _nearest(str(word))
     return MeasurementError(
         f"unknown unit of {of}", expected="a unit such as mm, N/m^2 or m^3/s, or 1 for none", got=repr(word),
-        remedy=f"did you mean {near[0]!r}?" if near else "write powers as m^2 and products as N*m",
+        remedy=f"did you mean {near!r}?" if near else "write powers as m^2 and products as N*m",
     )  # fmt: skip
+
+
+def _nearest(word: str) -> str | None:
+    """A power without its sign, a product without its star, or a slip of the pen; never another dimension."""
+    if (power := re.sub(r"(?<=[A-Za-z])(?=[23]\b)", "^", word)) != word and power in COMMON:
+        return power
+    for place in range(1, len(word)):
+        if word[:place] in ("N", "kN") and word[place:] in COMMON:
+            return f"{word[:place]}*{word[place:]}"
+    return next(iter(get_close_matches(word, COMMON, n=1, cutoff=0.66)), None)
 
 
 def _number_only(text: str) -> bool:
