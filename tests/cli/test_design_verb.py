@@ -96,3 +96,8 @@ def test_loads_are_ranked_by_what_they_tell_about_the_material(measured, relativ
 def test_weights_without_a_material_cannot_rank_by_it(measured, capsys):
     assert main(["design", str(measured[0]), "--weights", "darcy-two-phase-gated", "--by", "material"]) == 2
     assert "weights that infer a material" in capsys.readouterr().err
+
+
+def test_no_load_is_no_answer(measured, capsys):
+    assert main(["design", str(measured[0]), "--count", "0"]) == 2
+    assert "one load at least, got 0" in capsys.readouterr().err

@@ -5,6 +5,7 @@ import torch
 
 from nipde.context.noise import with_white_noise, with_white_noise_each
 from nipde.context.pairs import Pairs
+from nipde.errors import PairsError
 from nipde.grid import Grid
 
 
@@ -103,3 +104,12 @@ def test_a_seed_is_missing_or_too_many(systems):
     for seeds in (SEEDS[:3], [*SEEDS, 1]):
         with pytest.raises(ValueError, match="zip"):
             with_white_noise_each(systems, share=0.1, seeds=seeds)
+
+
+@pytest.mark.parametrize("share", [-0.01, float("nan"), float("inf")])
+def test_a_share_that_is_none_is_refused(share):
+    pairs = Pairs(Grid.uniform(5), *torch.ones(2, 1, 3, 1, 5, 5))
+    with pytest.raises(PairsError, match="a share of noise"):
+        with_white_noise_each(pairs, share=share, seeds=[0])
+    with pytest.raises(PairsError, match="a share of noise"):
+        with_white_noise(pairs.system(0), share=share, seed=0)

@@ -11,7 +11,7 @@ from nipde.cli.terminal import one_thread, parser, progress, say
 from nipde.cli.weights import add_weights
 from nipde.discovery.next_loads import by_kernel, by_material, effort_of, long_waves, next_loads
 from nipde.discovery.sensor import Sensor
-from nipde.errors import MeasurementError
+from nipde.errors import MeasurementError, PairsError
 from nipde.measurements.parse import parse
 from nipde.training.pretrained import load
 
@@ -35,6 +35,8 @@ def run(words: list[str]) -> int:
     options.add_argument("--count", type=int, default=5, help="how many to list")
     options.add_argument("--out", type=Path | None, default=None, help="npz for the fields of the best")
     chosen = options.parse_args(words)
+    if chosen.count < 1:
+        raise PairsError(expected="--count: one load at least", got=chosen.count, remedy="leave it out for five")
     one_thread()
     measurement, model = measurement_of(chosen), load(chosen.weights)
     say(measurement.interpretation())

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 import torch
 from torch import Tensor
 
 from nipde.context.pairs import Pairs
+from nipde.errors import PairsError
 
 
 def with_white_noise(pairs: Pairs, *, share: float, seed: int) -> Pairs:
     """Independent normal errors at every node, their standard deviation `share` of the responses' root mean square."""
+    _check(share)
     level = share * float(pairs.responses.square().mean().sqrt())
     return replace(pairs, responses=pairs.responses + level * _normal(pairs.responses, seed), noise=level)
 
@@ -28,11 +31,17 @@ def with_white_noise_each(pairs: Pairs, *, share: float, seeds: Sequence[int], l
 
 
 def _noisy(field: Tensor, share: float, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
+    _check(share)
     levels = share * field.square().flatten(1).mean(1).sqrt()
     if not share:
         return field, levels
     errors = torch.stack([_normal(one, seed) for one, seed in zip(field, seeds, strict=True)])
     return field + levels.view(-1, *(1,) * (field.ndim - 1)) * errors, levels
+
+
+def _check(share: float) -> None:
+    if not 0 <= share < inf:
+        raise PairsError(expected="a share of noise >= 0", got=share, remedy="0.01 is one per cent")
 
 
 def _normal(like: Tensor, seed: int) -> Tensor:
