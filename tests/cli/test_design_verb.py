@@ -93,8 +93,9 @@ def test_loads_are_ranked_by_what_they_tell_about_the_material(measured, relativ
     assert 100 >= gains[0] >= gains[1] >= gains[2] > 0
 
 
-def test_weights_without_a_material_cannot_rank_by_it(measured, capsys):
-    assert main(["design", str(measured[0]), "--weights", "darcy-two-phase-gated", "--by", "material"]) == 2
+@pytest.mark.parametrize("weights", ["darcy-two-phase-gated", "advection"])
+def test_weights_without_a_material_at_rest_cannot_rank_by_it(measured, weights, capsys):
+    assert main(["design", str(measured[0]), "--weights", weights, "--by", "material"]) == 2
     assert "weights that infer a material" in capsys.readouterr().err
 
 

@@ -44,8 +44,8 @@ def informative_loads(
 ) -> Loads:
     """`count` loads of root mean square `effort` that leave least unknown of the queries' answers, by descent.
 
-    `applied` are loads whose responses are known already. Matrices are as large as the grid: for up to some thousand
-    nodes.
+    `applied` are loads whose responses are known already. Matrices are as large as the grid, in double precision on the
+    processor: for up to some thousand nodes.
     """
     if count < 1 or steps < 1:
         raise PairsError(expected="a load and a step at least", got=f"count={count}, steps={steps}")
@@ -112,7 +112,7 @@ class _View:
         return view if applied is None else replace(view, known=view.after(view.free(as_loads(grid, applied))))
 
     def free(self, loads: Loads) -> Float[Tensor, "pair free"]:
-        return loads.flatten(1)[:, self.places] * self.volume
+        return loads.to(self.volume).flatten(1)[:, self.places] * self.volume
 
     def on_grid(self, values: Float[Tensor, "pair free"]) -> Loads:
         found = values.new_zeros(len(values), self.grid.size)

@@ -14,12 +14,11 @@ from nipde.discovery.sensor import Sensor
 from nipde.errors import KernelError
 from nipde.grid import AXES, Grid
 from nipde.kernels.conditioned import ConditionedKernel
+from nipde.kernels.elliptic import EllipticKernel
 from nipde.physics.darcy import Darcy
 
 #: Waves that are compared.
 CANDIDATES = 60
-
-
 #: What candidates are worth for answering queries, at an effort or, with None, as they are.
 Rank = Callable[[Any, Any, float | None], Ranking]
 
@@ -34,11 +33,13 @@ def by_material(kernel: ConditionedKernel, loads: Loads, *, sensor: Sensor) -> R
 
     Queries count at the effort of these loads, and so the noise of the sensor is a share of readings like theirs.
     """
-    if kernel.coefficient is None:
+    prior = kernel.prior
+    if not isinstance(prior, EllipticKernel) or prior.drift is not None:
         raise KernelError(
-            expected="weights that infer a material", got="others", remedy="use an elliptic prior, or rank by kernel"
-        )
-    medium = Darcy(kernel.grid, kernel.coefficient.detach().cpu().double().numpy())
+            expected="weights that infer a material at rest", got="others",
+            remedy="use an elliptic prior without drift, or rank by kernel",
+        )  # fmt: skip
+    medium = Darcy(kernel.grid, prior.coefficient.detach().cpu().double().numpy())
     usual = effort_of(loads)
     return lambda candidates, queries, effort: most_informative(
         medium, candidates, at_effort(kernel.grid, queries, effort=usual), sensor=sensor, applied=loads, effort=effort

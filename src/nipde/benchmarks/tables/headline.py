@@ -68,5 +68,6 @@ def _solids(solids: dict[str, Any]) -> Iterator[Cells]:
         for one in solids.get("meshes", []):
             if one["problem"] == problem:  # an estimator that knows the law may not know the elements, too
                 finest = one["settings"][-1]["held_out"]
+                few = f"the same, solved with other elements, {one['settings'][-1]['specimens']} specimens"
                 for label in ("ridge, GCV", "Conditioned NIPS, elastic"):
-                    yield "the same, solved with other elements", label, told[label], "", "", percent(finest[label])
+                    yield few, label, told[label], "", "", percent(finest[label])
