@@ -1,7 +1,8 @@
-"""What long benchmarks share: a judged estimator in short, learning curves, and results that are never half written."""
+"""What long benchmarks share: whole runs, a judged estimator in short, learning curves, and results written at once."""
 
 import json
 import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,25 @@ import numpy as np
 
 from nipde.benchmarks.record import commit, now
 from nipde.data.archive import Archive
+from nipde.errors import NipdeError
 from nipde.evaluation.evaluate import evaluate
 from nipde.training import checkpoint
+from nipde.training.fit import fit
 from nipde.training.observers import read_log
+from nipde.training.recipe import TrainingRecipe
+from nipde.training.run import Run
+
+
+def whole(recipe: TrainingRecipe, archive: Archive, out: Path) -> Run:
+    """Train to the end of the budget, going on from what is in `out`; a run that was told to stop is no result."""
+    run = fit(recipe, archive, out, resume=True)
+    if run.stopped_by:
+        raise NipdeError(
+            expected=f"{out.name} trained to its end",
+            got=f"{signal.Signals(run.stopped_by).name} after {run.step} steps",
+            remedy="give the same command again: it goes on from there",
+        )
+    return run
 
 
 def judge(estimator: Any, archive: Archive, *, kept: Sequence[str], **asked: Any) -> dict[str, Any]:

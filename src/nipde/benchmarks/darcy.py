@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from nipde.benchmarks import darcy_cases
-from nipde.benchmarks.campaign import curve, judge, write_result
+from nipde.benchmarks.campaign import curve, judge, whole, write_result
 from nipde.benchmarks.darcy_cases import ALL, LOAD_ALPHA, OURS, SHIFTS, Case, Law, Shift
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
@@ -25,7 +25,6 @@ from nipde.data.generate import generate
 from nipde.data.manifest import MANIFEST
 from nipde.errors import NipdeError
 from nipde.evaluation.named import NAMES, named
-from nipde.training.fit import fit
 from nipde.training.weights import load_model
 
 SEED = darcy_cases.DATA_SEED
@@ -182,7 +181,7 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
         length = {**length, "minutes": plan.ours[job.case.recipe]}
     batch = {"batch": plan.batch[job.case.recipe]} if job.case.recipe in plan.batch else {}
     recipe = job.case.training(seed=job.seed, **batch, **length)
-    run = fit(recipe, archive, out, resume=True)
+    run = whole(recipe, archive, out)
     model = load_model(out)
     asked = {
         "context": recipe.contexts[0],

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nipde.benchmarks.campaign import curve, judge, write_result
+from nipde.benchmarks.campaign import curve, judge, whole, write_result
 from nipde.benchmarks.solids_inside import Look, digits_inside, fibres_inside
 from nipde.benchmarks.solids_mesh import finer_elements
 from nipde.data.archive import Archive
@@ -36,7 +36,6 @@ from nipde.estimators.minimum_norm import MinimumNorm
 from nipde.estimators.ridge import Ridge
 from nipde.physics.elastic import NEWTON
 from nipde.training.cases import CASES
-from nipde.training.fit import fit
 from nipde.training.weights import load_model
 
 SEED = 0
@@ -188,7 +187,7 @@ def _network(row: Row, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
     if budget == "trial":
         length |= {"context": 8, "batch": 2, "queries": min(4, CASES[row.recipe].queries)}
     recipe = CASES[row.recipe].with_options(length)
-    run = fit(recipe, archive, out, resume=True)
+    run = whole(recipe, archive, out)
     model = load_model(out)
     return {
         "problem": row.problem, "label": row.label, "recipe": asdict(recipe), "paper": row.paper, "trained": True,
