@@ -1,7 +1,8 @@
 """What can go wrong, said so that a person can act: expected, got, remedy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 
 class NipdeError(Exception):
@@ -74,6 +75,16 @@ class CheckpointError(NipdeError):
 
 class MissingExtraError(NipdeError, ImportError):
     """A capability needs an optional part of the package that is not installed."""
+
+
+class StoppedEarly(UserWarning):
+    """A signal ended training before its time; what was learned is saved."""
+
+
+def meant(got: str, among: Iterable[str], *, otherwise: str) -> str:
+    """The remedy for a name that is not there: the one nearest to it, or `otherwise`."""
+    near = get_close_matches(got, list(among), n=1)
+    return f"did you mean {near[0]}?" if near else otherwise
 
 
 @contextmanager

@@ -97,6 +97,11 @@ def test_a_vector_field_is_drawn_too(tmp_path):
         (["generate", "advection", "--speed", "99", "--workers", "1", "--out", "x"], "cell Péclet number < 2"),
         (["generate", "weather"], "usage: nipde generate PROBLEM"),
         (["bench", "patience"], "expected one of physics"),
+        (["bench", "physic"], "solids, tables, got 'physic': did you mean physics?"),
+        (["bench", "physics", "--budget", "huge"], "expected --budget with darcy or solids, got with physics"),
+        (["evalute"], "did you mean evaluate?"),
+        (["evaluate", "dracy", "--data", "ARCHIVE"], "got dracy: did you mean darcy?"),
+        (["publish", "run", "--name", "a/b", "--out", "shelf"], "a name of letters, digits, dots and dashes"),
     ],
 )
 def test_mistakes_are_answered_with_a_sentence(words, said, made, tmp_path, monkeypatch, capsys):
@@ -153,6 +158,8 @@ def test_bench_writes_a_complete_record(tmp_path):
         (["show", "archive", "--out", "a.bmp"], "ending in .png, .svg, .pdf, got a.bmp"),
         (["estimate", "archive", "--out", "a.doc"], "ending in .png, .svg, .pdf, got a.doc"),
         (["bench", "tables", "--check"], "documents with tables"),
+        (["export", "the-well", "archive", "--out", "a.txt"], "ending in .hdf5, .h5, got a.txt"),
+        (["evaluate", "ridge", "--data", "archive", "--json", "."], "--json: a file, got ."),
     ],
 )
 def test_where_a_result_cannot_go_is_said_before_the_work(words, said, tmp_path, monkeypatch, capsys):

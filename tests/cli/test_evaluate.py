@@ -34,6 +34,11 @@ def test_a_table_for_people_and_a_file_with_everything(made, tmp_path, capsys):
     assert len(found["per_system"]["held_out"]) == len(found["per_system"]["in_context"]) == 2
 
 
+def test_half_of_few_pairs_are_the_context_unless_told(made, capsys):
+    assert main(["evaluate", "ridge", "--data", str(made), "--systems", "1", "--no-inversion"]) == 0
+    assert "6 pairs each, 6 loads held out" in capsys.readouterr().out
+
+
 def test_an_estimator_may_learn_from_another_archive(made, tmp_path):
     other = tmp_path / "other"
     words = ["--grid", "9", "--systems", "10", "--pairs", "8", "--seed", "7", "--workers", "1", "--out", str(other)]

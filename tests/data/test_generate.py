@@ -97,20 +97,23 @@ def test_killed_workers_and_runs_change_nothing():
     assert found["same_digest"] == found["only_missing_recomputed"] == found["runs_killed"]
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path):
-    command = [sys.executable, "-m", "nipde.cli", "generate", "darcy", "--systems", "5000", "--workers", "1"]
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_says_how_to_go_on_and_nothing_else(workers, tmp_path):
+    command = [sys.executable, "-m", "nipde.cli", "generate", "darcy", "--systems", "20000", "--workers", workers]
     run = subprocess.Popen(
         [*command, "--out", str(tmp_path / "run")],
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,  # all its processes hear of it, as on a terminal
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
     while not list((tmp_path / "run").glob("progress/*.json")):
         time.sleep(0.02)
-    os.kill(run.pid, signal.SIGINT)
+    os.killpg(run.pid, signal.SIGINT)
     _, printed = run.communicate(timeout=30)
     assert run.returncode == 130
     assert "the same command continues" in printed
+    assert "Traceback" not in printed
     assert json.loads((tmp_path / "run" / "zarr.json").read_text())["attributes"]["format"] == "nipde-archive"
     assert not list((tmp_path / "run").rglob("*.partial"))
 

@@ -239,10 +239,11 @@ def test_without_the_images_the_extra_is_named(monkeypatch, no_images, capsys, t
         mnist()
     assert main(["generate", "mmnist", "--systems", "1", "--workers", "1", "--out", str(tmp_path / "a")]) == 2
     assert "MissingExtraError: expected the MNIST images" in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()
 
 
 def test_without_numba_the_extra_is_named(monkeypatch, capsys, tmp_path):
-    elastic._kernels.cache_clear()
+    elastic.compiled_loops.cache_clear()
     monkeypatch.delitem(sys.modules, "nipde.physics.assembly", raising=False)
     monkeypatch.delattr(physics, "assembly", raising=False)
     monkeypatch.setitem(sys.modules, "numba", None)

@@ -453,7 +453,7 @@ def test_without_a_folder_for_compiled_code_it_is_compiled_every_time():
 
 def test_numba_is_asked_for_only_when_a_body_is_deformed(monkeypatch):
     assert run("import sys, nipde.physics.hyperelastic; print('numba' in sys.modules)").stdout == "False\n"
-    elastic._kernels.cache_clear()
+    elastic.compiled_loops.cache_clear()
     monkeypatch.delitem(sys.modules, "nipde.physics.assembly", raising=False)
     monkeypatch.delattr(physics, "assembly", raising=False)
     monkeypatch.setitem(sys.modules, "numba", None)

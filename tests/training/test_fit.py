@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nipde.context.sampling import Sampler
-from nipde.errors import CheckpointError, NipdeError, NonFiniteError, PairsError, TrainingError
+from nipde.errors import CheckpointError, NipdeError, NonFiniteError, PairsError, StoppedEarly, TrainingError
 from nipde.evaluation.metrics import relative_errors
 from nipde.training import checkpoint
 from nipde.training.fit import fit
@@ -363,12 +363,24 @@ def test_signals_are_heard_while_it_trains_and_only_then(own, small, tmp_path):
                 signal.raise_signal(signal.SIGTERM)
 
     try:
-        run = fit(small(), own, tmp_path / "run", watchers=[Told()])
+        with pytest.warns(StoppedEarly, match="SIGTERM stopped training after step 4.*resume=True goes on"):
+            run = fit(small(), own, tmp_path / "run", watchers=[Told()])
         assert (run.step, run.stopped_by, heard) == (4, signal.SIGTERM, [])
         signal.raise_signal(signal.SIGTERM)
         assert heard == [signal.SIGTERM]
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_two_processes_do_not_train_in_one_folder(own, small, tmp_path):
+    class Second(Watcher):
+        def stepped(self, run, report) -> None:
+            if report.step == 3:
+                with pytest.raises(TrainingError, match="expected a folder in which nobody trains"):
+                    fit(small(), own, tmp_path / "run", resume=True)
+
+    assert fit(small(), own, tmp_path / "run", watchers=[Second()]).step == 20
+    assert fit(small(), own, tmp_path / "run", resume=True).step == 20
 
 
 def test_signals_are_left_alone_after_a_run_that_failed(own, small, tmp_path, spoil):

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from nipde.benchmarks.record import commit, now
 from nipde.data.archive import Archive
-from nipde.errors import NipdeError
+from nipde.errors import NipdeError, StoppedEarly
 from nipde.evaluation.evaluate import evaluate
 from nipde.training import checkpoint
 from nipde.training.fit import fit
@@ -22,7 +23,8 @@ from nipde.training.run import Run
 
 def whole(recipe: TrainingRecipe, archive: Archive, out: Path) -> Run:
     """Train to the end of the budget, going on from what is in `out`; a run that was told to stop is no result."""
-    run = fit(recipe, archive, out, resume=True)
+    with warnings.catch_warnings(action="ignore", category=StoppedEarly):  # said below
+        run = fit(recipe, archive, out, resume=True)
     if run.stopped_by:
         raise NipdeError(
             expected=f"{out.name} trained to its end",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nipde.benchmarks.record import write_record
-from nipde.errors import NipdeError
+from nipde.errors import NipdeError, meant
 
 #: Name -> what it shows; the module of that name has `measure(quick=...)` and a SEED.
 MEASUREMENTS = {
@@ -64,7 +64,10 @@ def run_campaign(name: str, budget: str, *, results: Path, **options: Any) -> Pa
 def run(name: str, *, results: Path, quick: bool = False) -> Path:
     """Measure and write results/NAME.json."""
     if name not in MEASUREMENTS:
-        raise NipdeError(expected=f"one of {', '.join(MEASUREMENTS)}", got=repr(name), remedy="see nipde bench --help")
+        known = (*MEASUREMENTS, *CAMPAIGNS, "tables")
+        raise NipdeError(
+            expected=f"one of {', '.join(known)}", got=repr(name), remedy=meant(name, known, otherwise="see --help")
+        )
     module = import_module(f"nipde.benchmarks.{name.replace('-', '_')}")
     start = time.perf_counter()
     measured = module.measure(quick=quick)

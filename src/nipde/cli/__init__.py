@@ -4,6 +4,7 @@ import sys
 from importlib import import_module
 
 from nipde import __version__
+from nipde.errors import NipdeError, meant
 
 VERBS = {
     "generate": "draw systems, solve them, store them as an archive",
@@ -54,10 +55,9 @@ def main(words: list[str] | None = None) -> int:
         print(__version__)
         return 0
     if words[0] not in VERBS:
-        print(f"expected a verb among {', '.join(VERBS)}, got {words[0]!r}: see nipde --help", file=sys.stderr)
+        advice = meant(words[0], VERBS, otherwise="see nipde --help")
+        print(f"expected a verb among {', '.join(VERBS)}, got {words[0]!r}: {advice}", file=sys.stderr)
         return 2
-    from nipde.errors import NipdeError
-
     try:
         code: int = import_module(f"nipde.cli.{words[0]}").run(words[1:])
     except NipdeError as error:

@@ -11,6 +11,7 @@ from nipde.benchmarks.run import run_campaign as measure_campaign
 from nipde.benchmarks.tables.fill import documents_below, fill
 from nipde.benchmarks.tables.render import render
 from nipde.cli.terminal import parser, say
+from nipde.errors import NipdeError
 
 
 def run(words: list[str]) -> int:
@@ -21,18 +22,24 @@ def run(words: list[str]) -> int:
     options.add_argument("name", type=str, help="one of these, or `tables` to refresh the tables of README and docs")
     options.add_argument("--results", type=Path, default=Path("results"), help="folder of the records")
     options.add_argument("--quick", action="store_true", help="a short version of the measurement")
-    options.add_argument("--budget", type=str, default="quick", help=f"of `darcy` and `solids`: {', '.join(BUDGETS)}")
+    options.add_argument(
+        "--budget", type=str, default="", help=f"of `darcy` and `solids`: {', '.join(BUDGETS)}; quick if not given"
+    )
     options.add_argument("--work", type=Path, default=Path("runs"), help="of these: folder of data and runs")
     options.add_argument("--cases", type=list[str], default=[], help="of these: only these, e.g. [21-nips-2]")
     options.add_argument("--workers", type=int, default=2, help="of these: runs at a time, one thread each")
     options.add_argument("--check", action="store_true", help="with `tables`: fail if a table is not current")
     chosen = options.parse_args(words)
+    if chosen.name not in CAMPAIGNS and chosen.budget:
+        raise NipdeError(
+            expected=f"--budget with {' or '.join(CAMPAIGNS)}", got=f"with {chosen.name}", remedy="others know --quick"
+        )
     if chosen.name in ("tables", "table"):
         changed = fill(documents_below(chosen.results.parent), results=chosen.results, check=chosen.check)
         say(f"refreshed: {', '.join(map(str, changed))}" if changed else "all tables are current")
     elif chosen.name in CAMPAIGNS:
         path = measure_campaign(
-            chosen.name, chosen.budget,
+            chosen.name, chosen.budget or "quick",
             results=chosen.results, work=chosen.work, only=chosen.cases, workers=chosen.workers,
             progress=lambda finished: print(finished, file=sys.stderr),
         )  # fmt: skip

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nipde.data.archive import Archive
-from nipde.errors import PairsError
+from nipde.errors import PairsError, meant
 from nipde.estimators.base import Estimator
 from nipde.evaluation.named import NAMES, SOLIDS, named
 
@@ -28,5 +28,7 @@ def estimator_of(what: str, archive: Archive, *, training: Archive | None = None
     if what in names():
         return load(what)
     if not Path(what).exists():
-        raise PairsError(expected=described(), got=what, remedy="check the name or the path")
+        known = (*names(), *NAMES, *SOLIDS)
+        remedy = meant(what, known, otherwise="check the name or the path")
+        raise PairsError(expected=described(), got=what, remedy=remedy)
     return load_model(what)

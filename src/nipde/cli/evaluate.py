@@ -9,10 +9,11 @@ from rich.table import Table
 
 from nipde import __version__
 from nipde.cli.estimators import described, estimator_of
-from nipde.cli.terminal import add_storage_options, one_thread, parser, progress, say
+from nipde.cli.terminal import add_storage_options, check_file, one_thread, parser, progress, say
 from nipde.data.archive import open as open_archive
 from nipde.evaluation.evaluate import evaluate
 from nipde.evaluation.named import FITTED
+from nipde.evaluation.protocol import USUAL, usual_context
 
 #: Rows of the table: key of the result, and what a person calls it.
 ROWS = {
@@ -26,17 +27,20 @@ ROWS = {
 def run(words: list[str]) -> int:
     """Entry of the verb."""
     chosen = _options().parse_args(words)
+    if chosen.json:
+        check_file(chosen.json, option="--json")
     one_thread()
     archive = open_archive(chosen.data, options=chosen.storage_options)
     training = open_archive(chosen.training_data, options=chosen.storage_options) if chosen.training_data else archive
     estimator = estimator_of(chosen.what, archive, training=training)
     count = len(archive.indices(chosen.part)[: chosen.systems])
-    with progress(f"{chosen.what}, {chosen.pairs} pairs", count) as advance:
+    pairs = chosen.pairs or usual_context(archive, loads=chosen.loads)
+    with progress(f"{chosen.what}, {pairs} pairs", count) as advance:
         found = evaluate(
             estimator,
             archive,
             part=chosen.part,
-            context=chosen.pairs,
+            context=pairs,
             noise=chosen.noise,
             load_noise=chosen.load_noise,
             systems=chosen.systems,
@@ -68,7 +72,9 @@ def _options() -> ArgumentParser:
     options = parser("evaluate", "Measure an estimator over test systems: relative errors, and the truth behind them.")
     options.add_argument("what", type=str, help=described())
     options.add_argument("--data", type=str, required=True, help="the archive to test on")
-    options.add_argument("--pairs", type=int, default=50, help="pairs of a context")
+    options.add_argument(
+        "--pairs", type=int | None, default=None, help=f"pairs of a context; {USUAL}, or half of the archive's if fewer"
+    )
     options.add_argument(
         "--noise", type=float, default=0.0, help="white noise on the context's responses, as a share of their rms"
     )

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from nipde.cli.terminal import add_archive, parser, progress, say
+from nipde.cli.terminal import add_archive, check_file, parser, progress, say
 from nipde.data.archive import open as open_archive
 from nipde.interop.the_well import to_the_well
 
@@ -18,6 +18,7 @@ def run(words: list[str]) -> int:
         "--part", type=Literal["train", "validation", "test"] | None, default=None, help="systems of one part only"
     )
     chosen = options.parse_args(words)
+    check_file(chosen.out, endings=(".hdf5", ".h5"))
     archive = open_archive(chosen.path, options=chosen.storage_options)
     systems = len(archive) if chosen.part is None else len(archive.indices(chosen.part))
     with progress("systems", systems) as advance:

@@ -7,7 +7,7 @@ from nipde.data.archive import open as open_archive
 from nipde.errors import CheckpointError
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.evaluation.calibrate import NOISE, PAIRS, calibrated
-from nipde.training.pretrained import publish
+from nipde.training.pretrained import check_name, publish
 from nipde.training.weights import load_model
 
 
@@ -27,6 +27,7 @@ def run(words: list[str]) -> int:
     options.add_argument("--systems", type=int | None, default=None, help="validation systems to use, at most")
     options.add_argument("--sharp", type=bool, default=False, help="whether its materials are of few phases")
     chosen = options.parse_args(words)
+    check_name(chosen.name)
     about = {"about": chosen.about, "limits": chosen.limits}
     if chosen.calibrate:
         model, archive = load_model(chosen.run), open_archive(chosen.calibrate)

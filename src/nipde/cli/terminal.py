@@ -46,12 +46,12 @@ def add_storage_options(to: ArgumentParser) -> None:
     )
 
 
-def check_file(path: str | Path, *, endings: tuple[str, ...] = ()) -> None:
+def check_file(path: str | Path, *, endings: tuple[str, ...] = (), option: str = "--out") -> None:
     """Raise before the work, not after it, if a result cannot become this file."""
     place = Path(path)
     if place.is_dir() or (endings and place.suffix.lower() not in endings):
         named = f" ending in {', '.join(endings)}" if endings else ""
-        raise NipdeError(expected=f"--out: a file{named}", got=str(place), remedy="name another one")
+        raise NipdeError(expected=f"{option}: a file{named}", got=str(place), remedy="name another one")
 
 
 def check_folder(path: str | Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+import warnings
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from nipde.cli.terminal import add_storage_options, parser, say
 from nipde.context.sampling import places_of
 from nipde.data.archive import open as open_archive
-from nipde.errors import TrainingError
+from nipde.errors import StoppedEarly, TrainingError
 from nipde.training.cases import CASES
 from nipde.training.fit import fit
 from nipde.training.launch import exit_code, launch, launched
@@ -39,10 +40,11 @@ def run(words: list[str]) -> int:
     archives = [open_archive(address, options=chosen.storage_options) for address in chosen.data]
     watched = [_Bar(recipe)] if Console(stderr=True).is_terminal else []
     try:
-        ended = fit(
-            recipe, archives, chosen.out, resume=chosen.resume, save_seconds=chosen.save_seconds,
-            log_every=chosen.log_every, tensorboard=not chosen.no_tensorboard, watchers=watched,
-        )  # fmt: skip
+        with warnings.catch_warnings(action="ignore", category=StoppedEarly):  # said below
+            ended = fit(
+                recipe, archives, chosen.out, resume=chosen.resume, save_seconds=chosen.save_seconds,
+                log_every=chosen.log_every, tensorboard=not chosen.no_tensorboard, watchers=watched,
+            )  # fmt: skip
     finally:
         for shown in watched:
             shown.bar.stop()  # also after a failure, which is said below it

@@ -7,8 +7,10 @@ records. Seeds belong to systems, never to workers.
 
 import json
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from nipde.data.allocator import keep_freed_memory
@@ -45,6 +47,7 @@ def generate(
     if _is_finished(storage, plan):
         _clear(storage)
         return Archive(storage)
+    plan.recipe.ready()
     fixed = _fixed_files(plan)
     for key in sorted(fixed, key=lambda key: key != "zarr.json"):  # the root first: it says whose place this is
         storage.write(key, fixed[key])
@@ -155,12 +158,26 @@ def local_cluster(workers: int) -> Iterator[str]:
     with needing("dask.distributed", extra="data", remedy=", or use workers=1"):
         import dask
         from distributed import LocalCluster
-    with (
-        # Its sampling profiler can deadlock with a thread that is just ending (CPython issue 106883, Python 3.11).
-        dask.config.set({"distributed.worker.profile.enabled": False}),
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
-    ):
-        yield cluster.scheduler_address
+    # Its sampling profiler can deadlock with a thread that is just ending (CPython issue 106883, Python 3.11).
+    with dask.config.set({"distributed.worker.profile.enabled": False}):
+        with _without_interrupts():
+            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        with cluster:
+            yield cluster.scheduler_address
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """What is started in this block never hears Ctrl-C, which a terminal sends to every process; this one does, after.
+
+    Threads and processes inherit the mask. multiprocessing's tracker would lift it by starting: it has to run before.
+    """
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run(plan: Plan, storage: Storage, workers: int | None, scheduler: str | None) -> Records:

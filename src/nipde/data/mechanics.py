@@ -17,7 +17,7 @@ from nipde.data.recipe import Recipe, option
 from nipde.data.system import Quantities, Quantity, System
 from nipde.errors import ArchiveError, SolverError
 from nipde.grid import Grid
-from nipde.physics.elastic import ElasticBody
+from nipde.physics.elastic import ElasticBody, compiled_loops
 from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
 from nipde.physics.materials import Fibres
 from nipde.physics.newton import diagnostics_of
@@ -46,6 +46,10 @@ class SolidRecipe(Recipe):
     @abstractmethod
     def body(self, *parameters: float, degree: int = 1, refine: int = 1) -> ElasticBody:
         """The specimen of the parameters that an archive keeps, on elements as small as those of the archive or not."""
+
+    def ready(self) -> None:
+        """Bodies are deformed by compiled loops."""
+        compiled_loops()
 
     @property
     def diagnostic_names(self) -> tuple[str, ...]:
@@ -117,6 +121,11 @@ class MechanicalMnistRecipe(SolidRecipe):
             response=Quantity("displacement", "pixel", PLANE),
             hidden=Quantity("modulus", "E0"),
         )
+
+    def ready(self) -> None:
+        """Digits come with a package, too."""
+        super().ready()
+        mnist()
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

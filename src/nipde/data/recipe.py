@@ -71,6 +71,10 @@ class Recipe(ABC):
     def diagnostic_names(self) -> tuple[str, ...]:
         """Keys of `System.diagnostics`."""
 
+    def ready(self) -> None:
+        """Raise, before anything is written, if a library or file that the recipe needs is not installed."""
+        return
+
     @abstractmethod
     def draw_loads(self, rng: np.random.Generator) -> Float[np.ndarray, "pair component *space"]:
         """The loads of one system, or of all when shared."""

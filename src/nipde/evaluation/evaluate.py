@@ -26,7 +26,7 @@ from nipde.evaluation.metrics import (
     phase_accuracy,
     relative_errors,
 )
-from nipde.evaluation.protocol import choose, pairs_of, shares_loads
+from nipde.evaluation.protocol import USUAL, choose, pairs_of, shares_loads
 from nipde.evaluation.truth import true_laws
 from nipde.kernels.base import Kernel, Predictor
 from nipde.kernels.nonlinear import NonlinearPredictor
@@ -50,7 +50,7 @@ def evaluate(
     archive: Archive,
     *,
     part: str = "test",
-    context: int = 50,
+    context: int = USUAL,
     noise: float = 0.0,
     load_noise: float = 0.0,
     systems: int | None = None,

@@ -13,6 +13,14 @@ from nipde.data.split import PARTS
 from nipde.data.system import System
 from nipde.errors import ArchiveError, PairsError
 
+#: Pairs of a context unless a person asks for another number.
+USUAL = 50
+
+
+def usual_context(archive: Archive, *, loads: str = "test") -> int:
+    """Pairs to take where nobody says how many: half of those there are, at most 50."""
+    return min(USUAL, max(1, len(archive.load_indices(loads)) // 2))
+
 
 def choose(
     archive: Archive, *, part: str, context: int, loads: str = "test", systems: int | None = None, seed: int = 0

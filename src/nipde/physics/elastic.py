@@ -143,14 +143,14 @@ class ElasticBody(ABC):
     def _forces(self, displacement: Float[np.ndarray, "node 2"]) -> tuple[float, float, Float[np.ndarray, "node 2"]]:
         """W, smallest J, forces."""
         mesh, forces = self.mesh, np.zeros(displacement.shape)
-        energy, jacobian = _kernels().add_forces(
+        energy, jacobian = compiled_loops().add_forces(
             displacement, mesh.elements, mesh.gradients, mesh.weights, self.material, forces
         )
         return energy, jacobian, forces
 
     def _band(self, displacement: Float[np.ndarray, "node 2"], unknowns: Unknowns) -> Float[np.ndarray, " slot"]:
         mesh, band = self.mesh, np.zeros(unknowns.slot_count)
-        _kernels().add_tangent(
+        compiled_loops().add_tangent(
             displacement, mesh.elements, mesh.gradients, mesh.weights, self.material, unknowns.slots, band
         )
         return band
@@ -235,8 +235,8 @@ def _space_last(mesh: Quadrilaterals, field: Float[np.ndarray, "node 2"]) -> Flo
 
 
 @lru_cache(maxsize=1)
-def _kernels() -> ModuleType:
-    """The compiled loops; only a body that is deformed needs Numba."""
+def compiled_loops() -> ModuleType:
+    """Numba's; only a body that is deformed needs Numba."""
     with needing("Numba, for the mechanics of solids,", extra="mechanics"):
         from nipde.physics import assembly
     return assembly

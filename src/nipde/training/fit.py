@@ -1,13 +1,18 @@
 """One call: a recipe, archives and a folder in; the best weights by validation out, and a log of how they came."""
 
 import os
+import signal
+import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from nipde.context.sampling import places_of
 from nipde.data.allocator import keep_freed_memory
+from nipde.errors import StoppedEarly
 from nipde.training.archives import One, gathered
 from nipde.training.group import joined
+from nipde.training.lock import locked
 from nipde.training.loop import Observer, train
 from nipde.training.observers import Log, Saver, Selector, listening
 from nipde.training.recipe import TrainingRecipe
@@ -44,6 +49,10 @@ def fit(
         observers: list[Observer] = [selector]
         if group.rank == 0:
             observers += [Log(folder, selector, every=log_every, tensorboard=tensorboard), *watchers]
-        with listening(run):
+        with locked(folder) if group.rank == 0 else nullcontext(), listening(run):
             train(run, [*observers, Saver(folder, seconds=save_seconds)])
+    if run.stopped_by and group.rank == 0:
+        name = signal.Signals(run.stopped_by).name
+        message = f"{name} stopped training after step {run.step}, all is saved in {folder}: resume=True goes on"
+        warnings.warn(message, StoppedEarly, stacklevel=2)
     return run

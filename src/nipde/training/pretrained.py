@@ -1,11 +1,12 @@
 """Weights that come with the package, by name, and how a run's weights become such."""
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from nipde.errors import CheckpointError
+from nipde.errors import CheckpointError, meant
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.estimators.conditioning.calibration import Calibration
 from nipde.training import checkpoint
@@ -46,12 +47,22 @@ def _place(name: str | Path) -> Path:
     raise CheckpointError(
         expected=f"weights among {', '.join(names())}, or a published file",
         got=repr(str(name)),
-        remedy="load_model opens weights of a run",
+        remedy=meant(str(name), names(), otherwise="load_model opens weights of a run"),
     )
+
+
+def check_name(name: str) -> str:
+    """A name for weights, if it can be that of their files."""
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise CheckpointError(
+            expected="a name of letters, digits, dots and dashes", got=repr(name), remedy="folders are named by --out"
+        )
+    return name
 
 
 def publish(run: Path, name: str, about: dict[str, Any], *, shelf: Path = SHELF) -> None:
     """The best weights of a run, without the optimiser's memory, and their card with the curve of its validation."""
+    check_name(name)
     tensors, record = checkpoint.load(run / BEST)
     rows = [row for row in read_log(run / "log.csv") if row["held_out"]]
     curve = [{what: float(row[what]) for what in ("step", "seconds", "held_out")} for row in rows]
