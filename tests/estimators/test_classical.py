@@ -1,6 +1,7 @@
 """What every classical estimator owes: indifference to order, mixing and units of the pairs, to batch and precision."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -82,6 +83,17 @@ def test_units_pass_through(case):
     estimator, pairs = case
     scaled = estimator(pairs.scaled(load=1000.0, response=0.001))
     assert apart(scaled * 1e6, estimator(pairs)) < 1e-6
+
+
+def test_a_unit_of_length_does_not_change_the_answers(case):
+    # An estimator that forgets the weights of the integral answers ten times as much, or a thousand.
+    estimator, pairs = case
+    axes = (replace(axis, length=10 * axis.length) for axis in pairs.grid.axes)
+    try:
+        kernel = estimator(Pairs(Grid(tuple(axes)), pairs.loads, pairs.responses))
+    except KernelError:
+        pytest.skip("what was learned on one grid knows no other")
+    torch.testing.assert_close(kernel @ pairs.loads, estimator(pairs) @ pairs.loads, rtol=1e-6, atol=1e-9)
 
 
 def test_a_batch_is_its_systems_one_by_one(case):
