@@ -60,6 +60,7 @@ def test_every_key_becomes_a_field(tmp_path):
         ('loads = [{kind = "point", position = ["a", 2]}]', "number"),
         ('loads = [{kind = "constant", pair = 0}]', "from 1"),
         ("files = [", "TOML"),
+        ("units = {x = mm}", 'texts stand in quotes: x = "mm"'),
     ],
 )
 def test_mistakes_name_file_and_remedy(tmp_path, line, words):

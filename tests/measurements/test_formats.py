@@ -76,6 +76,8 @@ class TestCsv:
             ("x,,u\n3,4,5\n", "a name for every column"),
             ("x;u\n1.5;2,5\n", "expected decimal commas or decimal points, got both"),
             ("x,u\n1_000,2\n", "expected a number, got '1_000'"),
+            ('x,u\n"1,5",2\n', "got '1,5': write decimals with a point"),
+            ("pair,u\ntest A,2\n", "got 'test A': number the pairs 1, 2, 3"),
             ("", "expected a line with the names"),
             ("x,u\n", "expected lines of numbers below the names, got none"),
             ("# only\n", "nothing but comments"),

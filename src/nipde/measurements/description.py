@@ -102,7 +102,10 @@ class Description:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise MeasurementError(
-                f"{path}: not a TOML file", expected="key = value lines", got=str(error), remedy="see docs"
+                f"{path}: not a TOML file",
+                expected="key = value lines",
+                got=str(error),
+                remedy='texts stand in quotes: x = "mm"',
             ) from error
         try:
             described = cls.from_dict(table)

@@ -149,7 +149,7 @@ def _reordered(cloud: Cloud, grid: Grid, origin: tuple[float, ...], nodes: np.nd
         raise MeasurementError(
             "points occur more than once", expected="one value for each point and pair",
             got=f"{int(np.sum(counts > 1))} points twice, the first at {place_words(twice)}",
-            remedy="number the pairs in a column 'pair', or keep one frame in a file",
+            remedy="keep one line of each, or number the pairs in a column 'pair' if they are of several",
         )  # fmt: skip
 
     def placed(values: np.ndarray) -> np.ndarray:

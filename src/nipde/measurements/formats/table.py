@@ -177,9 +177,17 @@ def _number(name: str, cell: str, line: int) -> float:
     if not _is_number(cell):
         raise MeasurementError(
             f"column {name!r}, row {line}", expected="a number", got=repr(cell[:100]),
-            remedy="correct the cell, or leave it empty where nothing was measured",
+            remedy=_remedy(name, cell),
         )  # fmt: skip
     return float(cell)
+
+
+def _remedy(name: str, cell: str) -> str:
+    if re.fullmatch(r"[-+]?\d+,\d+([eE][-+]?\d+)?", cell):
+        return "write decimals with a point, or columns apart by semicolons"
+    if name.lower() == "pair":
+        return "number the pairs 1, 2, 3, …"
+    return "correct the cell, or leave it empty where nothing was measured"
 
 
 def _is_number(cell: str) -> bool:
