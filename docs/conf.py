@@ -12,7 +12,9 @@ from latex2mathml.converter import convert
 from nipde import __version__
 
 DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS / "tutorials"))
+sys.path[:0] = [str(DOCS), str(DOCS / "tutorials")]
+from shapes import shapes_of  # noqa: E402  (beside this file)
+
 os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")  # where Jupyter keeps its files; unset, it warns about the choice
 
 project = "nipde"
@@ -38,7 +40,7 @@ nb_merge_streams = True
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_selector = "div:not(.printed):not(.cell_output) > div.highlight > pre"
 
-autodoc_typehints = "none"  # shapes are strings that Sphinx cannot resolve; the docstrings say them in words
+autodoc_typehints = "none"  # shapes are strings that Sphinx cannot resolve; they stand below the docstrings
 autodoc_member_order = "bysource"
 default_role = "code"
 
@@ -62,6 +64,7 @@ html_math_renderer = "mathml"  # browsers draw MathML by themselves: no script, 
 def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (_inline_math, None), (_display_math, None))
     app.connect("autodoc-process-docstring", _keep_bars)
+    app.connect("autodoc-process-docstring", _add_shapes)
     app.add_config_value("follow_tutorials", True, "env")  # -D follow_tutorials=0: while writing
     app.connect("source-read", _follow)
 
@@ -90,3 +93,9 @@ def _display_math(writer: Any, node: Any) -> None:
 def _keep_bars(app: Any, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
     """In our docstrings |k| is a length; in RST it would be a substitution."""
     lines[:] = [line.replace("|", r"\|") for line in lines]
+
+
+def _add_shapes(app: Any, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Arrays by name, axis by axis."""
+    if shapes := shapes_of(obj):
+        lines += ["", ".. container:: shapes", "", *(f"   {shape}" for shape in shapes), ""]

@@ -4,10 +4,13 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+
+import nipde
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -144,3 +147,12 @@ def test_links_between_documents_lead_somewhere(document):
         assert target.exists(), f"{document.name}: {name}"
         if anchor:
             assert anchor[1:] in anchors(target), f"{document.name}: {name}{anchor}"
+
+
+def test_shapes_are_read_off_annotations(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    shapes_of = import_module("shapes").shapes_of
+    assert shapes_of(nipde.Pairs)[0] == "| `loads`: (batch …, pair, component, space …)"
+    assert shapes_of(nipde.Pairs)[3] == "| `noise`: (batch …)"
+    assert shapes_of(nipde.Kernel.dense) == ["| `returns`: (batch …, row, column)"]
+    assert shapes_of(nipde.Grid) == shapes_of(nipde.__version__) == []
