@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from nipde.cli.terminal import add_storage_options, parser, say
 from nipde.context.sampling import places_of
 from nipde.data.archive import open as open_archive
-from nipde.errors import StoppedEarly, TrainingError
+from nipde.errors import StoppedEarly, TrainingError, meant
 from nipde.training.cases import CASES
 from nipde.training.fit import fit
 from nipde.training.launch import exit_code, launch, launched
@@ -80,14 +80,15 @@ def _parser() -> ArgumentParser:
     options.add_argument("--log-every", type=int, default=20, help="steps between two rows of the log")
     options.add_argument("--threads", type=int, default=0, help="threads per process; torch chooses if 0")
     options.add_argument("--no-tensorboard", action="store_true", help="write log.csv only")
-    for recipe in (TrainingRecipe, ModelRecipe):
+    add_storage_options(options)
+    for recipe, what in ((TrainingRecipe, "how it is trained"), (ModelRecipe, "what is trained")):
+        group = options.add_argument_group(f"{what}; the case decides what is not given")
         for field in fields(recipe):
             if "help" in field.metadata:
-                options.add_argument(
+                group.add_argument(
                     f"--{field.name.replace('_', '-')}", type=field.type | None, default=None,  # type: ignore[operator]
-                    help=f"{field.metadata['help']}; the case decides if not given",
+                    help=field.metadata["help"],
                 )  # fmt: skip
-    add_storage_options(options)
     return options
 
 
@@ -97,7 +98,10 @@ def _recipe(chosen: Namespace) -> TrainingRecipe:
     elif Path(chosen.case).is_file():
         recipe = _recipe_in(Path(chosen.case))
     else:
-        raise TrainingError(expected=f"a case among {', '.join(CASES)}, or the file of a recipe", got=chosen.case)
+        raise TrainingError(
+            expected=f"a case among {', '.join(CASES)}, or the file of a recipe", got=chosen.case,
+            remedy=meant(chosen.case, CASES, otherwise="see nipde train --help"),
+        )  # fmt: skip
     names = [field.name for kind in (TrainingRecipe, ModelRecipe) for field in fields(kind) if field.name != "model"]
     given: dict[str, Any] = {name: chosen[name] for name in names if chosen[name] is not None}
     # One length of a run replaces the other.
