@@ -78,7 +78,9 @@ class ConditionedNIPS(nn.Module):
             self.prior = ElasticPrior()
         else:
             told = TOLD if head else 0
-            self.prior = GatedPrior(dimension, components=components, channels=channels, terms=terms, told=told)
+            self.prior = GatedPrior(
+                dimension, components=components, channels=channels, terms=terms, drift=drift, told=told
+            )
         self.head = QueryHead(dimension, components=components, fields=TOLD) if head else None
         #: log of σ(k)·|k|⁴ and of γ(k).
         self.waves = WaveFunction(2)

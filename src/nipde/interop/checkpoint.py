@@ -97,8 +97,9 @@ def _conditioned(model: ConditionedNIPS) -> ModelRecipe:
     channels = len(prior.net.into[0].get_parameter("bias"))
     if isinstance(prior, GatedPrior):
         return ModelRecipe(
-            "conditioned", prior="gated", channels=channels, terms=prior.terms, head=model.head is not None
-        )
+            "conditioned", prior="gated", drift=prior.odd > 0, channels=channels, terms=prior.terms,
+            head=model.head is not None,
+        )  # fmt: skip
     return ModelRecipe("conditioned", prior="elliptic", drift=prior.coefficients > 1, channels=channels)
 
 

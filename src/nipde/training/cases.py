@@ -65,5 +65,6 @@ CASES: dict[str, TrainingRecipe] = {
     "conditioned-elliptic": _conditioned("elliptic"),
     "conditioned-gated": _conditioned("gated"),
     "conditioned-drift": _conditioned("elliptic", drift=True),
+    "conditioned-gated-drift": _conditioned("gated", drift=True).with_options({"terms": 8}),
     "conditioned-wide": replace(_conditioned("elliptic"), context=(150, 20, 50, 100), noise=0.0),
 }
