@@ -11,6 +11,7 @@ from nipde.context.noise import with_white_noise, with_white_noise_each
 from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.conditioning.gated_prior import ODD, REACH
 from nipde.grid import Axis, Grid
 from nipde.kernels.elliptic import EllipticKernel, least_rough
 from nipde.physics.advection import AdvectionDiffusion
@@ -21,6 +22,7 @@ PRIORS = {
     "elliptic": {"prior": "elliptic"},
     "drift": {"prior": "elliptic", "drift": True},
     "gated": {"prior": "gated", "terms": 4},
+    "gated, drift": {"prior": "gated", "terms": 3, "drift": True},
 }
 
 
@@ -319,3 +321,21 @@ def test_what_is_found_does_not_depend_on_whether_gradients_are_recorded(name):
         assert gap(other.dense().detach(), kernel.dense()) <= 1e-12
         if kernel.coefficient is not None:
             assert gap(other.coefficient.detach(), kernel.coefficient) <= 1e-12
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_odd_terms_are_a_convolution_times_the_way_between_two_places(axis):
+    pairs, _ = darcy_pairs(grid=Grid((Axis(7), Axis(5))))
+    pairs, model = pairs.along_one_axis(), model_of("gated, drift", terms=1)
+    prior, first = model.prior, 1 + ODD * axis  # the first odd term along the axis
+    last, waves = prior.net.out[-1], prior.multipliers.outer
+    last.weight.zero_()
+    last.bias.zero_()  # all gates are at rest: odd ones say nothing
+    prior.starts[0], waves.weight[0], waves.bias[0] = prior.starts[first], waves.weight[first], waves.bias[first]
+    whitened = model._whitened(pairs, model._noise(pairs))
+    even = prior(whitened).dense()[0]
+    last.bias[first] = 1 / REACH
+    odd = prior(whitened).dense()[0] - even
+    place = torch.tensor(pairs.grid.coordinates[axis]).flatten()
+    torch.testing.assert_close(even, even.mT)
+    torch.testing.assert_close(odd, (place[:, None] - place) * even)

@@ -34,6 +34,7 @@ CONDITIONED = {
     "elliptic": {"prior": "elliptic"},
     "elliptic-drift": {"prior": "elliptic", "drift": True},
     "gated": {"prior": "gated", "terms": 5},
+    "gated-drift": {"prior": "gated", "terms": 3, "drift": True},
     "gated-2": {"prior": "gated", "components": (2, 3)},
     "gated-head": {"prior": "gated", "components": (2, 2), "head": True},
 }
