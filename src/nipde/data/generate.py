@@ -182,7 +182,7 @@ def _without_interrupts() -> Iterator[None]:
 
 def _run(plan: Plan, storage: Storage, workers: int | None, scheduler: str | None) -> Records:
     """Finished records, in the order they finish."""
-    count = workers or len(os.sched_getaffinity(0))
+    count = workers or _cores()
     if scheduler is not None:
         yield from _run_on_cluster(plan, storage, scheduler)
     elif count == 1:
@@ -190,6 +190,11 @@ def _run(plan: Plan, storage: Storage, workers: int | None, scheduler: str | Non
     else:
         with local_cluster(count) as address:
             yield from _run_on_cluster(plan, storage, address)
+
+
+def _cores() -> int:
+    """Those this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _run_on_cluster(plan: Plan, storage: Storage, scheduler: str) -> Records:
