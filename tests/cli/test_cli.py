@@ -99,7 +99,7 @@ def test_a_vector_field_is_drawn_too(tmp_path):
         (["bench", "patience"], "expected one of physics"),
         (["bench", "physic"], "solids, tables, got 'physic': did you mean physics?"),
         (["bench", "physics", "--budget", "huge"], "expected --budget with darcy or solids, got with physics"),
-        (["evalute"], "did you mean evaluate?"),
+        (["evaluates"], "did you mean evaluate?"),
         (["evaluate", "dracy", "--data", "ARCHIVE"], "got dracy: did you mean darcy?"),
         (["publish", "run", "--name", "a/b", "--out", "shelf"], "a name of letters, digits, dots and dashes"),
     ],
