@@ -9,7 +9,7 @@ TITLES = {
     "darcy-two-phase-gated": "gated",
     "darcy": "general",
     "advection": "elliptic with drift",
-    "advection-gated": "gated",
+    "advection-gated": "gated, odd terms",
 }
 
 
