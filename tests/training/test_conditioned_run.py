@@ -34,6 +34,7 @@ def test_a_case_is_what_it_is_called(name):
         "elliptic": ("elliptic", False, 50, 0.01),
         "gated": ("gated", False, 50, 0.0),
         "drift": ("elliptic", True, 50, 0.01),
+        "gated-drift": ("gated", True, 50, 0.0),
         "wide": ("elliptic", False, 150, 0.0),
         "solid": ("gated", False, 100, 0.0),
     }[name.removeprefix("conditioned-")]
