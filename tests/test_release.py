@@ -154,3 +154,8 @@ def test_data_have_a_card_with_a_command_and_a_licence(name):
     assert f"`nipde generate {name} --seed 0 --out {name}`" in text
     assert "**Licence**: " in text
     assert kind.attribution in text
+
+
+@pytest.mark.parametrize(("weights", "of_material"), [("darcy", True), ("advection-gated", False)])
+def test_a_card_promises_bands_on_b_only_where_b_is_found(weights, of_material):
+    assert ("answers and log b" in model_card(weights, [])) == of_material

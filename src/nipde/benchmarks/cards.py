@@ -115,7 +115,7 @@ def _model(model: dict[str, Any]) -> str:
 
 
 def _calibration(found: dict[str, Any]) -> str:
-    what = "answers and log b" if "material" in found["strata"][0][0] else "answers"
+    what = "answers and log b" if found["strata"][0][0].get("material") else "answers"
     return (
         f"levels {_shares(found['levels'])}, for {what}; from {found['systems']} validation systems of "
         f"archive {_digests([found['archive']])}, with {_listed(found['pairs'])} pairs and noise of "

@@ -51,13 +51,12 @@ def _place(name: str | Path) -> Path:
     )
 
 
-def check_name(name: str) -> str:
-    """A name for weights, if it can be that of their files."""
+def check_name(name: str) -> None:
+    """Raise unless the name of weights can be that of their files."""
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise CheckpointError(
             expected="a name of letters, digits, dots and dashes", got=repr(name), remedy="folders are named by --out"
         )
-    return name
 
 
 def publish(run: Path, name: str, about: dict[str, Any], *, shelf: Path = SHELF) -> None:
