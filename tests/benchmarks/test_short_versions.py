@@ -181,7 +181,7 @@ def test_solids_are_trained_judged_and_looked_into(tmp_path):
     assert larger["balance of forces"] < 1e-5 < larger["NIPS, 2 layers"]
     settings = {one["problem"]: one["settings"][0] for one in found["inside"]}
     assert settings["mmnist"]["balance of forces"]["modulus_error"] < 1e-3
-    assert settings["tissue"]["angle_median"] < 5
+    assert settings["tissue"]["balance of forces"]["angle_median"] < 5
     assert found["sets"][0]["unsolved"] == 0
     assert found["sets"][0]["subset"]["same"]
     same, finer, _ = found["meshes"][0]["settings"]

@@ -1,4 +1,4 @@
-"""What long benchmarks share: whole runs, a judged estimator in short, learning curves, and results written at once."""
+"""What long benchmarks share: whole runs, a judged estimator in short, learning curves, and results that are kept."""
 
 import json
 import os
@@ -19,6 +19,9 @@ from nipde.training.fit import fit
 from nipde.training.observers import read_log
 from nipde.training.recipe import TrainingRecipe
 from nipde.training.run import Run
+
+#: File of a finished row, in a folder of its name.
+RESULT = "result.json"
 
 
 def whole(recipe: TrainingRecipe, archive: Archive, out: Path) -> Run:
@@ -53,8 +56,25 @@ def curve(run: Path) -> list[dict[str, float]]:
     return [*points[: -1 : max(1, len(points) // 40)], *points[-1:]]
 
 
+def restore(record: Path, folder: Path, *, but: Sequence[str] = ()) -> None:
+    """Put what an earlier record holds into a campaign's folder that has it not: no result is lost with a machine."""
+    if not record.exists():
+        return
+    measured = json.loads(record.read_text())["measured"]
+    rows = [row for value in measured.values() if isinstance(value, list) for row in value if isinstance(row, dict)]
+    for row in rows:
+        place = folder / row["name"] / RESULT
+        if not {row["name"], row.get("case")} & set(but) and not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            checkpoint.write(place, _text(row))
+
+
 def write_result(folder: Path, result: dict[str, Any]) -> None:
     """A finished row, with the commit and time of its making."""
-    record = {**result, "commit": commit(), "time": now(), "threads": os.environ.get("OMP_NUM_THREADS", "1")}
+    made = {"commit": commit(), "time": now(), "threads": os.environ.get("OMP_NUM_THREADS", "1")}
     folder.mkdir(parents=True, exist_ok=True)
-    checkpoint.write(folder / "result.json", (json.dumps(record, indent=1) + "\n").encode())
+    checkpoint.write(folder / RESULT, _text({"name": folder.name, **result, **made}))
+
+
+def _text(row: dict[str, Any]) -> bytes:
+    return (json.dumps(row, indent=1) + "\n").encode()

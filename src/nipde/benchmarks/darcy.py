@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from nipde.benchmarks import darcy_cases
-from nipde.benchmarks.campaign import curve, judge, whole, write_result
+from nipde.benchmarks.campaign import RESULT, curve, judge, whole, write_result
 from nipde.benchmarks.darcy_cases import ALL, LOAD_ALPHA, OURS, SHIFTS, Case, Law, Shift
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
@@ -138,11 +138,11 @@ def measure(
         for finished in as_completed(trained + classical):
             progress(finished.result())
     rows = []
-    for path in sorted((work / budget).glob("*/result.json")):
-        row = {**json.loads(path.read_text()), "curve": curve(path.parent)}
+    for path in sorted((work / budget).glob(f"*/{RESULT}")):
+        row = {"curve": curve(path.parent), **json.loads(path.read_text())}
         rows.append(row)
         row["trend"] = trend(row["curve"], row["paper"].get("in_context"))
-    pending = [job.name for job in jobs(plan) if not (work / budget / job.name / "result.json").exists()]
+    pending = [job.name for job in jobs(plan) if not (work / budget / job.name / RESULT).exists()]
     minutes = None if plan.minutes is None else {str(nodes): value for nodes, value in plan.minutes.items()}
     return {"budget": budget, "minutes": minutes, "systems": darcy_cases.SYSTEMS, "rows": rows, "pending": pending}
 
@@ -173,7 +173,7 @@ def data(law: Law, nodes: int, work: Path, *, shift: Shift = None) -> Archive:
 def _train_and_judge(job: Job, budget: str, work: Path) -> str:
     torch.set_num_threads(1)
     out = work / budget / job.name
-    if (out / "result.json").exists():
+    if (out / RESULT).exists():
         return job.name
     archive, plan = data(job.law, job.case.nodes, work), BUDGETS[budget]
     length = PAPER_LENGTH if plan.minutes is None else {"minutes": plan.minutes[job.case.nodes], "clock": "cpu"}
@@ -210,7 +210,7 @@ def _judge_classical(which: tuple[Law, str], budget: str, work: Path) -> str:
     torch.set_num_threads(1)
     law, name = which
     out = work / budget / f"{law}-{name}"
-    if not (out / "result.json").exists():
+    if not (out / RESULT).exists():
         archive = data(law, 21, work)
         estimator = named(name, archive)
         systems = 3 if budget == "trial" else None
@@ -227,7 +227,7 @@ def _judge_wide(which: tuple[str, float], budget: str, work: Path) -> str:
     torch.set_num_threads(1)
     name, noise = which
     out = work / budget / f"darcy-literal-{SHIFTED_NODES}-{name}{f'-load-noise-{noise:g}' if noise else ''}"
-    if not (out / "result.json").exists():
+    if not (out / RESULT).exists():
         judged = {}
         for shift in (None, *SHIFTS):
             archive = data("darcy-literal", SHIFTED_NODES, work, shift=shift)

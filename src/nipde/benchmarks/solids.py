@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nipde.benchmarks.campaign import curve, judge, whole, write_result
+from nipde.benchmarks.campaign import RESULT, curve, judge, whole, write_result
 from nipde.benchmarks.solids_inside import Look, digits_inside, fibres_inside
 from nipde.benchmarks.solids_mesh import finer_elements
 from nipde.data.archive import Archive
@@ -36,6 +36,7 @@ from nipde.estimators.minimum_norm import MinimumNorm
 from nipde.estimators.ridge import Ridge
 from nipde.physics.elastic import NEWTON
 from nipde.training.cases import CASES
+from nipde.training.run import BEST
 from nipde.training.weights import load_model
 
 SEED = 0
@@ -88,6 +89,8 @@ ROWS = [
 ]
 #: Minutes of processor time per network, by budget.
 BUDGETS = {"trial": 0.05, "quick": 5.0, "standard": 40.0}
+#: Budgets of networks alone: what needs no training has no budget, and is in the other records.
+NETWORKS_ALONE = ("standard",)
 
 
 #: Kind of work -> where it stands in the record.
@@ -117,7 +120,7 @@ def measure(
     """Run what is not finished in `work`, and put everything that is into one record."""
     if budget not in BUDGETS:
         raise NipdeError(expected=f"a budget among {', '.join(BUDGETS)}", got=repr(budget))
-    jobs = _jobs()
+    jobs = _jobs(budget)
     if unknown := set(only) - set(jobs):
         raise NipdeError(expected=f"cases among {', '.join(jobs)}", got=", ".join(sorted(unknown)))
     asked = [name for name in jobs if not only or name in only]
@@ -129,10 +132,10 @@ def measure(
             progress(finished.result())
     found: dict[str, list[dict[str, Any]]] = {place: [] for place in KINDS.values()}
     for name, (kind, *_) in jobs.items():
-        path = work / budget / name / "result.json"
+        path = work / budget / name / RESULT
         if path.exists():
             found[KINDS[kind]].append(json.loads(path.read_text()))
-    pending = [name for name in jobs if not (work / budget / name / "result.json").exists()]
+    pending = [name for name in jobs if not (work / budget / name / RESULT).exists()]
     return {"budget": budget, "minutes": BUDGETS[budget], "context": CONTEXT, **found, "pending": pending}
 
 
@@ -150,26 +153,28 @@ def data(problem: str, work: Path, *, amplitude: float = 1.0, trial: bool = Fals
     return open_archive(place)
 
 
-def _jobs() -> dict[str, tuple[Any, ...]]:
+def _jobs(budget: str) -> dict[str, tuple[Any, ...]]:
     """Every piece of work by name."""
     jobs: dict[str, tuple[Any, ...]] = {row.name: ("network", row) for row in ROWS}
     for problem in RECIPES:
+        for amplitude in AMPLITUDES[1:]:
+            jobs[f"{problem}-amplitude-{amplitude:g}"] = ("amplitude", problem, amplitude)
+        if budget in NETWORKS_ALONE:
+            continue
         jobs |= {f"{problem}-{_plain(label)}": ("classical", problem, label) for label in untrained()}
         jobs[f"{problem}-inside"] = ("inside", problem)
         jobs[f"{problem}-set"] = ("set", problem)
         jobs[f"{problem}-mesh"] = ("mesh", problem)
         for noise in NOISES:
             jobs[f"{problem}-noise-{noise:g}"] = ("noise", problem, noise)
-        for amplitude in AMPLITUDES[1:]:
-            jobs[f"{problem}-amplitude-{amplitude:g}"] = ("amplitude", problem, amplitude)
     return jobs
 
 
 def _do(name: str, budget: str, work: Path) -> str:
     torch.set_num_threads(1)
     out = work / budget / name
-    if not (out / "result.json").exists():
-        kind, *what = _jobs()[name]
+    if not (out / RESULT).exists():
+        kind, *what = _jobs(budget)[name]
         write_result(out, WORK[kind](*what, budget=budget, work=work, out=out))
     return name
 
@@ -209,10 +214,10 @@ def _amplitude(problem: str, amplitude: float, *, budget: str, work: Path, out: 
     trained = {
         row.label: load_model(work / budget / row.name)
         for row in ROWS
-        if row.problem == problem and (work / budget / row.name / "result.json").exists()
+        if row.problem == problem and all((work / budget / row.name / file).exists() for file in (RESULT, BEST))
     }
     rows: list[dict[str, Any]] = []
-    every: dict[str, Any] = {**untrained(), **trained}
+    every: dict[str, Any] = trained if budget in NETWORKS_ALONE else {**untrained(), **trained}
     for label, estimator in every.items():
         try:
             test = judge(estimator, archive, kept=("in_context", "held_out"), part="train", **_asked(budget))

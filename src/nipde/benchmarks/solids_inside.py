@@ -1,4 +1,8 @@
-"""What is found inside test specimens: a map of moduli and the digit it shows, fibres and the line between them."""
+"""What is found inside test specimens: a map of moduli and the digit it shows, fibres and the line between them.
+
+Where there is noise, bodies found by displacements say how sure they are: the share of cells whose true value is within
+their bands stands beside.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -6,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from nipde.benchmarks.digits import digit_classifier, digits_in
 from nipde.context.noise import with_white_noise
@@ -13,6 +18,7 @@ from nipde.context.pairs import Pairs
 from nipde.data.archive import Archive
 from nipde.data.cells import cells_of
 from nipde.data.mechanics import MechanicalMnistRecipe
+from nipde.discovery.bands import NORMAL
 from nipde.discovery.fibres import angle_between, two_segments
 from nipde.estimators.elastic_adjoint import ElasticGaussNewton
 from nipde.estimators.elastic_balance import ElasticBalance
@@ -20,6 +26,9 @@ from nipde.physics.cellwise import CellwiseBody
 
 #: A classifier sees all bitmaps this often; only trials ask about fewer specimens than `FEW`.
 EPOCHS, FEW = 12, 10
+#: Of bands.
+LEVEL = 0.9
+BALANCE, LINEAR, DISPLACEMENTS = "balance of forces", "linear elasticity", "displacements of a body"
 
 
 @dataclass(frozen=True)
@@ -54,13 +63,21 @@ def digits_inside(archive: Archive, looks: Sequence[Look]) -> list[dict[str, Any
     for look in looks:
         read = archive.read(archive.indices("test")[: look.specimens], pairs=[0])
         truth = np.stack([cells_of(hidden[0]) for hidden in read.hidden])
-        maps = {"true map": truth, **_maps(contexts(archive, look), noisy=look.noise > 0)}
-        row: dict[str, Any] = asdict(look)
+        given, row = contexts(archive, look), asdict(look)
+        maps = {"true map": truth, BALANCE: _moduli(given, ElasticBalance()),
+                LINEAR: _moduli(given, ElasticBalance(finite=False))}  # fmt: skip
+        within: dict[str, float] = {}
+        if look.noise:
+            bodies = [ElasticGaussNewton().posterior(pairs) for pairs in given]
+            maps[DISPLACEMENTS] = np.stack([one.body.young for one in bodies])
+            bands = np.stack([one.modulus_band(LEVEL) for one in bodies], 1)
+            within[DISPLACEMENTS] = float(np.mean((bands[0] < truth) & (truth < bands[1])))
         for name, moduli in maps.items():
             error = modulus_errors(moduli, truth)
             answers = np.array(digits_in(network, moduli, soft=soft, stiff=stiff))
             row[name] = {"modulus_error": float(error.mean()), "worst": float(error.max()),
-                         "correct": int(np.sum(answers == read.parameters["digit"]))}  # fmt: skip
+                         "correct": int(np.sum(answers == read.parameters["digit"])),
+                         "within": within.get(name)}  # fmt: skip
         found.append(row)
     return found
 
@@ -71,51 +88,70 @@ def modulus_errors(moduli: np.ndarray, truth: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.norm((moduli - truth).reshape(len(truth), -1), axis=1) / size)
 
 
-def _maps(given: Sequence[Pairs], *, noisy: bool) -> dict[str, np.ndarray]:
-    """Of Young's modulus, by the method that found them."""
-    methods: dict[str, ElasticBalance | ElasticGaussNewton] = {
-        "balance of forces": ElasticBalance(),
-        "linear elasticity": ElasticBalance(finite=False),
-    }
-    if noisy:
-        methods["displacements of a body"] = ElasticGaussNewton()
-    return {name: np.stack([method.body(pairs).young for pairs in given]) for name, method in methods.items()}
+def _moduli(given: Sequence[Pairs], method: ElasticBalance) -> np.ndarray:
+    return np.stack([method.body(pairs).young for pairs in given])
 
 
 def fibres_inside(archive: Archive, looks: Sequence[Look]) -> list[dict[str, Any]]:
-    """Degrees by which fibres and the line between them are missed."""
+    """Degrees by which fibres and the line between them are missed, by method."""
     found = []
     for look in looks:
         truth = archive.read(archive.indices("test")[: look.specimens], pairs=[0]).parameters
-        rows = []
-        for number, pairs in enumerate(contexts(archive, look)):
-            first, second, line = (float(truth[name][number]) for name in ("angle_1", "angle_2", "line_angle"))
-            missed = segment_errors(ElasticBalance().body(pairs), (first, second), line)
-            rows.append({**missed, "between": np.degrees(angle_between(first, second))})
-        angles, lines = [value for row in rows for value in row["angles"]], [row["line"] for row in rows]
-        found.append({
-            **asdict(look),
-            "angle_median": float(np.median(angles)), "angle_worst_decile": float(np.quantile(angles, 0.9)),
-            "line_median": float(np.median(lines)), "line_worst_decile": float(np.quantile(lines, 0.9)),
-            "cell_median": float(np.median([row["cells"] for row in rows])),
-            "rows": rows,
-        })  # fmt: skip
+        specimens = [TrueFibres(*(float(truth[name][number]) for name in ("angle_1", "angle_2", "line_angle")))
+                     for number in range(len(truth["line_angle"]))]  # fmt: skip
+        given, row = contexts(archive, look), asdict(look)
+        row[BALANCE] = _missed([ElasticBalance().body(pairs) for pairs in given], specimens)
+        if look.noise:
+            bodies = [ElasticGaussNewton().posterior(pairs) for pairs in given]
+            row[DISPLACEMENTS] = _missed([one.body for one in bodies], specimens)
+            row[DISPLACEMENTS]["within"] = float(np.mean([
+                apart_in_cells(one.body, true) < NORMAL[LEVEL] * one.angle_deviation().reshape(-1)
+                for one, true in zip(bodies, specimens, strict=True)
+            ]))  # fmt: skip
+        found.append(row)
     return found
 
 
-def segment_errors(body: CellwiseBody, truth: tuple[float, float], line: float) -> dict[str, Any]:
+@dataclass(frozen=True)
+class TrueFibres:
+    """What a specimen was made with, radians."""
+
+    first: float
+    second: float
+    line: float
+
+
+def _missed(bodies: Sequence[CellwiseBody], specimens: Sequence[TrueFibres]) -> dict[str, Any]:
+    rows = [
+        {**segment_errors(body, true), "between": np.degrees(angle_between(true.first, true.second))}
+        for body, true in zip(bodies, specimens, strict=True)
+    ]
+    angles, lines = [value for row in rows for value in row["angles"]], [row["line"] for row in rows]
+    return {
+        "angle_median": float(np.median(angles)), "angle_worst_decile": float(np.quantile(angles, 0.9)),
+        "line_median": float(np.median(lines)), "line_worst_decile": float(np.quantile(lines, 0.9)),
+        "cell_median": float(np.median([row["cells"] for row in rows])), "within": None, "rows": rows,
+    }  # fmt: skip
+
+
+def segment_errors(body: CellwiseBody, true: TrueFibres) -> dict[str, Any]:
     """Degrees: of both directions, of the line, and the median over cells."""
     found = two_segments(body)
+    angles = found.angles
+    if np.cos(found.line - true.line) < 0:  # the same line, run through the other way
+        angles = angles[::-1]
+    both = zip(angles, (true.first, true.second), strict=True)
+    return {
+        "angles": [float(np.degrees(angle_between(*one))) for one in both],
+        "line": float(np.degrees(angle_between(found.line, true.line))),
+        "cells": float(np.degrees(np.median(apart_in_cells(body, true)))),
+    }
+
+
+def apart_in_cells(body: CellwiseBody, true: TrueFibres) -> Float[np.ndarray, " cell"]:
+    """Between the fibres of a body and the true ones at the middle of every cell, radians."""
     points = body.mesh.points.mean(1)
     x, y = (points[:, axis] - body.grid.axes[axis].length / 2 for axis in (0, 1))
-    first = -np.sin(line) * x + np.cos(line) * y >= 0
+    first = -np.sin(true.line) * x + np.cos(true.line) * y >= 0
     local = np.angle(body.fibre_moment.reshape(-1)) / 2
-    apart = np.abs((local - np.where(first, *truth) + np.pi / 2) % np.pi - np.pi / 2)
-    angles = found.angles
-    if np.cos(found.line - line) < 0:  # the same line, run through the other way
-        angles = angles[::-1]
-    return {
-        "angles": [float(np.degrees(angle_between(one, other))) for one, other in zip(angles, truth, strict=True)],
-        "line": float(np.degrees(angle_between(found.line, line))),
-        "cells": float(np.degrees(np.median(apart))),
-    }
+    return np.abs((local - np.where(first, true.first, true.second) + np.pi / 2) % np.pi - np.pi / 2)

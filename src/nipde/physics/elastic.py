@@ -128,10 +128,13 @@ class ElasticBody(ABC):
         every = Unknowns(self.mesh, np.zeros((*self.mesh.shape, 2), dtype=bool))
         return every.matrix(self._band(_nodes_first(self.mesh, displacement), every))
 
+    def held_tangent(self, displacement: Float[np.ndarray, "component *node"]) -> Float[np.ndarray, " slot"]:
+        """The tangent of the body held on all sides, as a flat band."""
+        return self._band(_nodes_first(self.mesh, displacement), unknowns_of(self.mesh, HELD))
+
     def stiffness_at_rest(self) -> Float[np.ndarray, " slot"]:
-        """K₀ of the body held on all sides, as a flat band."""
-        nothing = np.zeros((self.mesh.shape[0] * self.mesh.shape[1], 2))
-        return self._band(nothing, unknowns_of(self.mesh, HELD))
+        """The same without load, K₀."""
+        return self.held_tangent(np.zeros((2, *self.mesh.shape)))
 
     def _solved_at_rest(self, forces: Float[np.ndarray, "pair node 2"]) -> Float[np.ndarray, "pair node 2"]:
         unknowns, band = unknowns_of(self.mesh, HELD), self.stiffness_at_rest()

@@ -96,35 +96,42 @@ def _held_out(row: dict[str, Any] | None) -> str:
     return percent(row["test"]["held_out"]["mean"]) if "test" in row else "no answer"
 
 
+METHODS = ("displacements of a body", "balance of forces", "linear elasticity", "true map")
+
+
 def _digits(found: dict[str, Any]) -> str:
-    settings = _settings(found, "mmnist")
     cells = [
-        (f"{one['pairs']} pairs, {_noise(one['noise'])}", name, percent(one[name]["modulus_error"]),
-         percent(one[name]["worst"]), f"{one[name]['correct']} of {one['specimens']}")
-        for one in settings
-        for name in ("displacements of a body", "balance of forces", "linear elasticity", "true map") if name in one
+        (setting, name, percent(one["modulus_error"]), percent(one["worst"]), f"{one['correct']} of {specimens}",
+         _within(one))
+        for setting, specimens, name, one in _inside(found, "mmnist")
     ]  # fmt: skip
-    head = ("setting", "map of moduli", "error", "worst specimen", "digits recognised")
+    head = ("setting", "map of moduli", "error", "worst specimen", "digits recognised", "cells within 90 % bands")
     return "**The digit inside**\n\n" + table(head, cells) if cells else ""
 
 
 def _fibres(found: dict[str, Any]) -> str:
-    settings = _settings(found, "tissue")
+    names = ("angle_median", "angle_worst_decile", "line_median", "line_worst_decile", "cell_median")
     cells = [
-        (f"{one['pairs']} pairs, {_noise(one['noise'])}",
-         *(f"{one[name]:.2g}°" for name in ("angle_median", "angle_worst_decile", "line_median", "line_worst_decile",
-                                            "cell_median")))
-        for one in settings
-    ]  # fmt: skip
-    head = (
-        "setting",
-        "fibre angles, median",
-        "worst decile",
-        "line, median",
-        "worst decile",
-        "angle in a cell, median",
-    )
+        (setting, name, *(f"{one[what]:.2g}°" for what in names), _within(one))
+        for setting, _, name, one in _inside(found, "tissue")
+    ]
+    head = ("setting", "body", "fibre angles, median", "worst decile", "line, median", "worst decile",
+            "angle in a cell, median", "cells within 90 % bands")  # fmt: skip
     return "**The fibres inside**\n\n" + table(head, cells) if cells else ""
+
+
+def _inside(found: dict[str, Any], problem: str) -> list[tuple[str, int, str, dict[str, Any]]]:
+    """Setting, specimens, method and what it found."""
+    return [
+        (f"{setting['pairs']} pairs, {_noise(setting['noise'])}", setting["specimens"], name, setting[name])
+        for one in found["inside"] if one["problem"] == problem
+        for setting in one["settings"]
+        for name in METHODS if name in setting
+    ]  # fmt: skip
+
+
+def _within(one: dict[str, Any]) -> str:
+    return "" if one["within"] is None else f"{100 * one['within']:.0f} %"
 
 
 def _sets(found: dict[str, Any]) -> str:
@@ -138,10 +145,6 @@ def _sets(found: dict[str, Any]) -> str:
     head = ("data set", "specimens", "solves", "not converged", "largest residual", "iterations", "smallest J",
             "damaged files", "digest, 1 and 2 workers")  # fmt: skip
     return "**The data sets**\n\n" + table(head, cells) if cells else ""
-
-
-def _settings(found: dict[str, Any], problem: str) -> list[dict[str, Any]]:
-    return [setting for one in found["inside"] if one["problem"] == problem for setting in one["settings"]]
 
 
 def _noise(share: float) -> str:

@@ -1,0 +1,68 @@
+"""How sure the cells of a body are: θ is normal around what was found, with the inverse of its curvature.
+
+    C = (σ²/n) (H + λR)⁻¹
+
+to first order, with the smoothness that was chosen for the body taken as what was known of it before.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.special import ndtri
+
+from nipde.estimators.inversion.body_misfit import BodyMisfit
+from nipde.physics.cellwise import CellwiseBody
+
+
+@dataclass(frozen=True, eq=False)
+class BodyPosterior:
+    """Of one system."""
+
+    misfit: BodyMisfit
+    parameters: Float[np.ndarray, " parameter"]
+    precision: Float[np.ndarray, "parameter parameter"]
+
+    @cached_property
+    def body(self) -> CellwiseBody:
+        """The most likely one."""
+        return self.misfit.body(self.parameters)
+
+    @cached_property
+    def _covariance(self) -> Float[np.ndarray, "everywhere everywhere"]:
+        own = cho_solve(cho_factor(self.precision), np.eye(len(self.precision)))
+        return np.asarray(self.misfit.spread @ (self.misfit.spread @ own).T)
+
+    def modulus_deviation(self) -> Float[np.ndarray, "*cell"]:
+        """Standard deviation of log E in every cell, κ/μ taken as found."""
+        cells = self.body.shear.shape
+        return np.sqrt(np.diag(self._covariance)[: self.body.shear.size]).reshape(cells)
+
+    def modulus_band(self, level: float = 0.9) -> tuple[Float[np.ndarray, "*cell"], Float[np.ndarray, "*cell"]]:
+        """Young's modulus of every cell, from and to: the share `level` of cells is within."""
+        wide = np.exp(ndtri((1 + level) / 2) * self.modulus_deviation())
+        return self.body.young / wide, self.body.young * wide
+
+    def angle_deviation(self) -> Float[np.ndarray, "*cell"]:
+        """Standard deviation of the fibres' angle in every cell, radians; infinite where there are none."""
+        cells, count = self.body.shear.shape, self.body.shear.size
+        if self.misfit.fields == 1:
+            return np.full(cells, np.inf)
+        angle, stiffness = self.body.angles.reshape(-1), self.body.stiffness.reshape(-1) / self.misfit.unit
+        first, second = np.arange(count, 2 * count), np.arange(2 * count, 3 * count)
+        across = -np.sin(2 * angle), np.cos(2 * angle)
+        covariance = self._covariance
+        variance = (
+            across[0] ** 2 * covariance[first, first] + 2 * across[0] * across[1] * covariance[first, second]
+            + across[1] ** 2 * covariance[second, second]
+        )  # fmt: skip
+        with np.errstate(divide="ignore"):
+            return (np.sqrt(variance) / (2 * stiffness)).reshape(cells)
+
+    def draws(self, count: int, *, seed: int = 0) -> list[CellwiseBody]:
+        """Bodies as likely as the pairs leave them: any answer and any reading of them gets a band from these."""
+        factor = np.linalg.cholesky(self.precision)
+        normal = np.random.default_rng(seed).standard_normal((len(self.parameters), count))
+        return [self.misfit.body(self.parameters + away) for away in solve_triangular(factor.T, normal).T]
