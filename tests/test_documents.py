@@ -56,6 +56,14 @@ def test_the_page_on_interoperability_runs_in_an_empty_folder(tmp_path):
     assert left == {"mine.safetensors", "shared", "advection11", "advection11.hdf5"}
 
 
+def test_the_page_on_solids_runs():
+    code = "\n".join(blocks("python", document="docs/solids.md"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    within = float(done.stdout.splitlines()[-2])
+    assert 0.7 < within <= 1  # of bands of 90 %
+
+
 #: CI builds the documentation first, which runs every example and tutorial and fails if one does: once is enough.
 not_yet_run = pytest.mark.skipif("NIPDE_DOCS_BUILT" in os.environ, reason="the documentation has run it just before")
 

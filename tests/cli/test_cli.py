@@ -74,6 +74,21 @@ def test_estimate_learns_from_some_pairs_and_is_judged_on_the_others(made, tmp_p
     assert len((tmp_path / "fig.png").read_bytes()) > 10_000
 
 
+def test_estimate_says_what_a_solid_is_made_of(tmp_path, capsys):
+    made = str(tmp_path / "tissue")
+    words = ["--grid", "11", "--systems", "10", "--pairs", "9", "--workers", "1", "--out", made]
+    assert main(["generate", "tissue", *words]) == 0
+    words = ["--context", "8", "--noise", "0.01", "--out", str(tmp_path / "fig.png")]
+    for estimator, sure in (("elastic-adjoint", True), ("conditioned-elastic", False)):
+        capsys.readouterr()
+        assert main(["estimate", made, "--estimator", estimator, *words]) == 0
+        printed = capsys.readouterr().out
+        assert "inside: moduli from 0.4" in printed
+        assert ", on the sides of a line at " in printed
+        assert ("in the median cell" in printed) == sure
+        assert len((tmp_path / "fig.png").read_bytes()) > 10_000
+
+
 def test_a_vector_field_is_drawn_too(tmp_path):
     words = ["--systems", "10", "--pairs", "2", "--workers", "1", "--out", str(tmp_path / "a")]
     assert main(["generate", "advection", *words]) == 0
