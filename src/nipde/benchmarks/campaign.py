@@ -56,6 +56,21 @@ def curve(run: Path) -> list[dict[str, float]]:
     return [*points[: -1 : max(1, len(points) // 40)], *points[-1:]]
 
 
+def trend(curve: list[dict[str, float]], paper: float | None) -> dict[str, float | None] | None:
+    """A power of the number of steps through the validation errors, and the steps at which it meets the paper's figure.
+
+    Fitted from a tenth to eight tenths of the run: before, the rate is rising; after, it has all but vanished.
+    """
+    last = curve[-1]["step"] if curve else 0.0
+    used = [point for point in curve if 0.1 * last <= point["step"] <= 0.8 * last]
+    if len(used) < 3 or paper is None:
+        return None
+    steps, errors = (np.log([point[what] for point in used]) for what in ("step", "in_context"))
+    power, level = np.polyfit(steps, errors, 1)
+    meets = float(np.exp((np.log(paper / 100) - level) / power)) if power < 0 else None
+    return {"power": float(power), "level": float(level), "steps_to_paper": meets}
+
+
 def restore(record: Path, folder: Path, *, but: Sequence[str] = ()) -> None:
     """Put what an earlier record holds into a campaign's folder that has it not: no result is lost with a machine."""
     if not record.exists():

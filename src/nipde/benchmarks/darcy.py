@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from nipde.benchmarks import darcy_cases
-from nipde.benchmarks.campaign import RESULT, curve, judge, whole, write_result
+from nipde.benchmarks.campaign import RESULT, curve, judge, trend, whole, write_result
 from nipde.benchmarks.darcy_cases import ALL, LOAD_ALPHA, OURS, SHIFTS, Case, Law, Shift
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
@@ -145,21 +145,6 @@ def measure(
     pending = [job.name for job in jobs(plan) if not (work / budget / job.name / RESULT).exists()]
     minutes = None if plan.minutes is None else {str(nodes): value for nodes, value in plan.minutes.items()}
     return {"budget": budget, "minutes": minutes, "systems": darcy_cases.SYSTEMS, "rows": rows, "pending": pending}
-
-
-def trend(curve: list[dict[str, float]], paper: float | None) -> dict[str, float | None] | None:
-    """A power of the number of steps through the validation errors, and the steps at which it meets the paper's figure.
-
-    Fitted from a tenth to eight tenths of the run: before, the rate is rising; after, it has all but vanished.
-    """
-    last = curve[-1]["step"] if curve else 0.0
-    used = [point for point in curve if 0.1 * last <= point["step"] <= 0.8 * last]
-    if len(used) < 3 or paper is None:
-        return None
-    steps, errors = (np.log([point[what] for point in used]) for what in ("step", "in_context"))
-    power, level = np.polyfit(steps, errors, 1)
-    meets = float(np.exp((np.log(paper / 100) - level) / power)) if power < 0 else None
-    return {"power": float(power), "level": float(level), "steps_to_paper": meets}
 
 
 def data(law: Law, nodes: int, work: Path, *, shift: Shift = None) -> Archive:

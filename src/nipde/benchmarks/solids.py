@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nipde.benchmarks.campaign import RESULT, curve, judge, whole, write_result
+from nipde.benchmarks.campaign import RESULT, curve, judge, trend, whole, write_result
 from nipde.benchmarks.solids_inside import Look, digits_inside, fibres_inside
 from nipde.benchmarks.solids_mesh import finer_elements
 from nipde.data.archive import Archive
@@ -134,7 +134,8 @@ def measure(
     for name, (kind, *_) in jobs.items():
         path = work / budget / name / RESULT
         if path.exists():
-            found[KINDS[kind]].append(json.loads(path.read_text()))
+            row = json.loads(path.read_text())
+            found[KINDS[kind]].append({**row, "trend": trend(row["curve"], row["paper"])} if kind == "network" else row)
     pending = [name for name in jobs if not (work / budget / name / RESULT).exists()]
     return {"budget": budget, "minutes": BUDGETS[budget], "context": CONTEXT, **found, "pending": pending}
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from nipde.benchmarks.darcy_cases import ALL, OURS, SHIFTS, Case
+from nipde.benchmarks.tables.learning import trends
 from nipde.benchmarks.tables.markdown import percent, table
 
 TITLES = {
@@ -30,7 +31,8 @@ def darcy(found: dict[str, Any]) -> str:
                 beside = [row for row in classical if row["law"] == law] if name == "layers" else inverted
                 parts += [f"**{TITLES[name]}, `{law}`**\n", _rows(name, mine, beside)]
         if name == "layers":
-            parts.append(_trends(rows))
+            learned = [row for row in rows if row["table"] == "layers" and row["seed"] == 0]
+            parts.append(trends({f"{row['nodes']}², {row['row']}, `{row['law']}`": row for row in learned}))
     parts.append(_notes(found))
     return "\n".join(parts)
 
@@ -59,29 +61,6 @@ def _rows(name: str, rows: list[dict[str, Any]], classical: list[dict[str, Any]]
             _spread([_mean(row, "held_out") for row in seeds]), percent(seeds[0]["rank_floor"]),
         ))  # fmt: skip
     return table(("row", "paper, in context", "ours, in context", "held out", "best rank-d_k reconstruction"), cells)
-
-
-def _trends(rows: list[dict[str, Any]]) -> str:
-    cells = []
-    for row in rows:
-        if row["table"] == "layers" and row["seed"] == 0 and row.get("trend"):
-            end, trend = row["curve"][-1], row["trend"]
-            cells.append((
-                f"{row['nodes']}², {row['row']}, `{row['law']}`", f"{row['steps']:,}", f"{trend['power']:.2f}",
-                *(f"{100 * end[what]:.3g} %" for what in ("loss", "in_context")),
-                _steps(trend["steps_to_paper"], row["steps"]),
-            ))  # fmt: skip
-    if not cells:
-        return ""
-    head = ("in-context error", "steps", "power of the steps", "at the end, training systems", "validation systems",
-            "steps to the paper's figure, by the trend")  # fmt: skip
-    return "**Error against steps**\n\n" + table(head, cells)
-
-
-def _steps(count: float | None, taken: int) -> str:
-    if count is not None and count <= taken:
-        return "fewer than taken"
-    return f"{count:,.0f}" if count is not None and count < 1e7 else "beyond 10 million"
 
 
 def _interpretability(rows: list[dict[str, Any]], inverted: list[dict[str, Any]]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from nipde.benchmarks.tables.learning import trends
 from nipde.benchmarks.tables.markdown import percent, table
 
 PROBLEMS = {"mmnist": "Mechanical MNIST", "tissue": "Tissue"}
@@ -23,6 +24,7 @@ def solids(found: dict[str, Any]) -> str:
         _compared(found, "noises", "noise", "with noise", _noise), _meshes(found), _digits(found),
         _fibres(found), _sets(found),
     ]  # fmt: skip
+    parts.append(trends({f"{PROBLEMS[row['problem']]}, {row['label']}": row for row in found["rows"]}))
     networks = f"Networks had {found['minutes']:g} minutes of processor time each, one thread."
     pending = f" Not run yet: {', '.join(found['pending'])}." if found["pending"] else ""
     return "\n".join([part for part in parts if part] + [f"\n{networks}{pending}\n"])
