@@ -58,7 +58,7 @@ class ElasticGaussNewton:
     def posterior(self, pairs: Pairs) -> BodyPosterior:
         """The body of one system, and how sure it is."""
         check_held(pairs)
-        noise = None if pairs.noise is None else float(torch.as_tensor(pairs.noise))
+        noise = None if pairs.noise is None else float(torch.as_tensor(pairs.noise)) or None  # none at all is not known
         best = _Path(pairs, FORMS[0], noise).best()
         for form in FORMS[1:] if self.fibres else ():
             if best.enough:
@@ -94,7 +94,8 @@ class _Stage:
         path, state = self.path, self.state
         for _ in range(LAST):
             state = path.step(state, self.weight)
-        left = state.mean_square / max(1 - self.share, 1e-9) if path.noise is None else path.noise**2
+        # What no body of the form explains counts as noise, too.
+        left = max(state.mean_square / max(1 - self.share, 1e-9), (path.noise or 0.0) ** 2)
         precision = path.matrix(state, self.weight) * (path.misfit.count / left)
         return BodyPosterior(path.misfit, state.parameters, precision)
 

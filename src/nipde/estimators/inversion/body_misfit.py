@@ -75,7 +75,7 @@ class BodyMisfit:
 
     @cached_property
     def count(self) -> int:
-        """Measured numbers."""
+        """Measured numbers that tell of a body."""
         return len(self.loads) * self.unknowns.size
 
     def parameters_of(self, everywhere: Float[np.ndarray, " everywhere"]) -> Float[np.ndarray, " parameter"]:
@@ -91,8 +91,12 @@ class BodyMisfit:
         return CellwiseBody(self.grid, shear, np.exp(everywhere[-1]) * shear, np.angle(moment) / 2, np.abs(moment))
 
     def mean_square(self, moved: Float[np.ndarray, "pair 2 x y"]) -> float:
-        """Of what displacements leave of those measured, as a share."""
-        return float(np.mean((moved - self.measured) ** 2)) / self.size**2
+        """Of what displacements leave of those measured, as a share; where a body is held, it tells nothing."""
+        return float(np.mean(self._left(moved) ** 2)) / self.size**2
+
+    def _left(self, moved: Float[np.ndarray, "pair 2 x y"]) -> Float[np.ndarray, "pair unknown"]:
+        left = np.moveaxis((moved - self.measured).reshape(len(moved), 2, -1), 1, 2)
+        return left.reshape(len(moved), -1)[:, self.unknowns.places]
 
     def at(self, parameters: Float[np.ndarray, " parameter"]) -> State:
         """Solve for all loads, and linearise."""
@@ -103,14 +107,13 @@ class BodyMisfit:
         body = self.body(parameters)
         columns, volume = self._forces(body, moved)
         tangents = [body.held_tangent(one) for one in moved]
-        residual = np.moveaxis((moved - self.measured).reshape(len(moved), 2, -1), 1, 2).reshape(len(moved), -1)
         adjoint = np.zeros((len(moved), self.unknowns.size + 1))
-        for number, (tangent, own) in enumerate(zip(tangents, residual[:, self.unknowns.places], strict=True)):
+        for number, (tangent, own) in enumerate(zip(tangents, self._left(moved), strict=True)):
             adjoint[number, :-1] = self.unknowns.solve(tangent.copy(), own)
         gradient = -(self.spread.T @ self._pushing(columns, volume, adjoint))
         few = self.spread.shape[1] <= FEW
         curvature = self._of_few(columns, volume, tangents) if few else self._of_many(columns, volume, tangents)
-        scale = 1 / (self.size**2 * moved.size)
+        scale = 1 / (self.size**2 * self.count)
         return State(parameters, self.mean_square(moved), scale * gradient, scale * curvature)
 
     def _forces(
