@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from nipde.benchmarks.campaign import RESULT, restore, whole, write_result
+from nipde.benchmarks.campaign import earlier, finished, whole, write_result
+from nipde.benchmarks.run import run_campaign
 from nipde.data.archive import open as open_archive
 from nipde.data.generate import generate
 from nipde.data.plan import Plan
@@ -35,16 +36,28 @@ def test_a_run_that_was_told_to_stop_is_no_result(tmp_path):
 
 
 def test_rows_of_a_record_outlive_the_folder_they_came_from(tmp_path):
-    """All but those that are asked for again, by name or as a case of several runs; and nothing newer is replaced."""
-    rows = []
-    for name in ("one", "two", "three-seed0"):
-        write_result(tmp_path / "before" / name, {"case": name.removesuffix("-seed0"), "value": 1})
-        rows.append(json.loads((tmp_path / "before" / name / RESULT).read_text()))
-    record, now = tmp_path / "record.json", tmp_path / "now"
+    """And what was measured since takes their place."""
+    for name in ("one", "two"):
+        write_result(tmp_path / "before" / name, {"value": 1})
+    rows = list(finished(tmp_path / "before", {}).values())
+    record = tmp_path / "record.json"
     record.write_text(json.dumps({"measured": {"rows": rows, "pending": ["four"], "minutes": 5}}))
-    write_result(now / "one", {"value": 2})
-    restore(record, now, but=["three"])
-    found = {path.parent.name: json.loads(path.read_text()) for path in now.glob(f"*/{RESULT}")}
+    write_result(tmp_path / "now" / "one", {"value": 2})
+    found = finished(tmp_path / "now", earlier(record))
     assert {name: row["value"] for name, row in found.items()} == {"one": 2, "two": 1}
-    assert found["two"] == rows[1]
-    restore(tmp_path / "none.json", now)  # the first of all runs
+    assert earlier(tmp_path / "none.json") == {}  # the first of all runs
+
+
+def test_only_what_is_in_no_record_is_run(tmp_path):
+    """Unless it is asked for by name."""
+    first = ["mmnist-ridge-gcv", "mmnist-minimum-norm"]
+    asked = {"results": tmp_path / "results", "workers": 1}
+    run_campaign("solids", "trial", work=tmp_path / "one", only=first, **asked)
+    record = tmp_path / "results" / "solids-trial.json"
+    before = earlier(record)
+    assert set(before) == set(first)
+    run_campaign("solids", "trial", work=tmp_path / "two", only=first[:1], **asked)
+    after = earlier(record)
+    assert set(after) == set(first)
+    assert after[first[0]] != before[first[0]]  # of another time
+    assert after[first[1]] == before[first[1]]

@@ -71,25 +71,24 @@ def trend(curve: list[dict[str, float]], paper: float | None) -> dict[str, float
     return {"power": float(power), "level": float(level), "steps_to_paper": meets}
 
 
-def restore(record: Path, folder: Path, *, but: Sequence[str] = ()) -> None:
-    """Put what an earlier record holds into a campaign's folder that has it not: no result is lost with a machine."""
+def earlier(record: Path) -> dict[str, dict[str, Any]]:
+    """Rows of a campaign's record by name, if there is one: what was measured is not lost with the folder it ran in."""
     if not record.exists():
-        return
+        return {}
     measured = json.loads(record.read_text())["measured"]
     rows = [row for value in measured.values() if isinstance(value, list) for row in value if isinstance(row, dict)]
-    for row in rows:
-        place = folder / row["name"] / RESULT
-        if not {row["name"], row.get("case")} & set(but) and not place.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            checkpoint.write(place, _text(row))
+    return {row["name"]: row for row in rows}
+
+
+def finished(folder: Path, before: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Rows by name: those whose runs are in `folder`, and of the others those from before."""
+    here = {path.parent.name: json.loads(path.read_text()) for path in sorted(folder.glob(f"*/{RESULT}"))}
+    return {**before, **here}
 
 
 def write_result(folder: Path, result: dict[str, Any]) -> None:
     """A finished row, with the commit and time of its making."""
     made = {"commit": commit(), "time": now(), "threads": os.environ.get("OMP_NUM_THREADS", "1")}
     folder.mkdir(parents=True, exist_ok=True)
-    checkpoint.write(folder / RESULT, _text({"name": folder.name, **result, **made}))
-
-
-def _text(row: dict[str, Any]) -> bytes:
-    return (json.dumps(row, indent=1) + "\n").encode()
+    row = {"name": folder.name, **result, **made}
+    checkpoint.write(folder / RESULT, (json.dumps(row, indent=1) + "\n").encode())

@@ -5,7 +5,6 @@ systems. `in_context`: the paper's error, of answers to the context's own loads,
 context and queries are loads of which none was in training, and no query was in the context.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
@@ -17,7 +16,7 @@ import numpy as np
 import torch
 
 from nipde.benchmarks import darcy_cases
-from nipde.benchmarks.campaign import RESULT, curve, judge, trend, whole, write_result
+from nipde.benchmarks.campaign import RESULT, curve, finished, judge, trend, whole, write_result
 from nipde.benchmarks.darcy_cases import ALL, LOAD_ALPHA, OURS, SHIFTS, Case, Law, Shift
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
@@ -114,35 +113,35 @@ def measure(
     work: Path,
     only: Sequence[str] = (),
     workers: int = 2,
+    before: dict[str, dict[str, Any]] | None = None,
     progress: Callable[[str], None] = lambda finished: None,
 ) -> dict[str, Any]:
-    """Run what is not finished in `work`, and put everything that is into one record."""
-    plan = BUDGETS[budget]
-    asked = jobs(plan, only=only)
+    """Run what is not finished in `work` or `before`, and put everything that is into one record."""
+    plan, before = BUDGETS[budget], before or {}
+    asked = [job for job in jobs(plan, only=only) if only or job.name not in before]
     laws = sorted({(job.law, job.case.nodes) for job in asked})
     for law, nodes in laws:
         for shift in (None, *SHIFTS) if nodes == SHIFTED_NODES else (None,):
             data(law, nodes, work, shift=shift)
     asked_for = [name for name in NAMES if name in only or not only]
-    judged = [(law, name) for law in LOAD_ALPHA for name in asked_for if "layers" in plan.tables]
+    judged = [(law, name) for law in LOAD_ALPHA for name in asked_for if "layers" in plan.tables
+              and (only or _classical_name(law, name) not in before)]  # fmt: skip
     for law, _ in judged:
         data(law, 21, work)
     inverted = [(name, noise) for name in asked_for if name in WIDE for noise in LOAD_NOISE
-                if "interpretability" in plan.tables]  # fmt: skip
+                if "interpretability" in plan.tables and (only or _wide_name(name, noise) not in before)]  # fmt: skip
     for shift in (None, *SHIFTS) if inverted else ():
         data("darcy-literal", SHIFTED_NODES, work, shift=shift)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         trained = [pool.submit(_train_and_judge, job, budget, work) for job in asked]
         classical = [pool.submit(_judge_classical, which, budget, work) for which in judged]
         classical += [pool.submit(_judge_wide, which, budget, work) for which in inverted]
-        for finished in as_completed(trained + classical):
-            progress(finished.result())
-    rows = []
-    for path in sorted((work / budget).glob(f"*/{RESULT}")):
-        row = {"curve": curve(path.parent), **json.loads(path.read_text())}
-        rows.append(row)
-        row["trend"] = trend(row["curve"], row["paper"].get("in_context"))
-    pending = [job.name for job in jobs(plan) if not (work / budget / job.name / RESULT).exists()]
+        for done in as_completed(trained + classical):
+            progress(done.result())
+    found = finished(work / budget, before)
+    rows = [{"curve": curve(work / budget / name), **row} for name, row in sorted(found.items())]
+    rows = [{**row, "trend": trend(row["curve"], row["paper"].get("in_context"))} for row in rows]
+    pending = [job.name for job in jobs(plan) if job.name not in found]
     minutes = None if plan.minutes is None else {str(nodes): value for nodes, value in plan.minutes.items()}
     return {"budget": budget, "minutes": minutes, "systems": darcy_cases.SYSTEMS, "rows": rows, "pending": pending}
 
@@ -191,10 +190,18 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
     return job.name
 
 
+def _classical_name(law: Law, name: str) -> str:
+    return f"{law}-{name}"
+
+
+def _wide_name(name: str, noise: float) -> str:
+    return f"darcy-literal-{SHIFTED_NODES}-{name}{f'-load-noise-{noise:g}' if noise else ''}"
+
+
 def _judge_classical(which: tuple[Law, str], budget: str, work: Path) -> str:
     torch.set_num_threads(1)
     law, name = which
-    out = work / budget / f"{law}-{name}"
+    out = work / budget / _classical_name(law, name)
     if not (out / RESULT).exists():
         archive = data(law, 21, work)
         estimator = named(name, archive)
@@ -211,7 +218,7 @@ def _judge_wide(which: tuple[str, float], budget: str, work: Path) -> str:
     """A classical inversion in the paper's table at 11², noise on the loads included; some systems of each setting."""
     torch.set_num_threads(1)
     name, noise = which
-    out = work / budget / f"darcy-literal-{SHIFTED_NODES}-{name}{f'-load-noise-{noise:g}' if noise else ''}"
+    out = work / budget / _wide_name(name, noise)
     if not (out / RESULT).exists():
         judged = {}
         for shift in (None, *SHIFTS):

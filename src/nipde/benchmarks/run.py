@@ -1,12 +1,11 @@
 """The measurements by name, and running one of them."""
 
 import time
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from nipde.benchmarks.campaign import restore
+from nipde.benchmarks.campaign import earlier
 from nipde.benchmarks.record import write_record
 from nipde.errors import NipdeError, meant
 
@@ -47,21 +46,19 @@ CAMPAIGNS = {
 }
 
 
-def run_campaign(
-    name: str, budget: str, *, results: Path, work: Path, only: Sequence[str] = (), **options: Any
-) -> Path:
+def run_campaign(name: str, budget: str, *, results: Path, **options: Any) -> Path:
     """Run what is not finished within a budget, and write results/NAME-BUDGET.json.
 
-    Finished is what the folder `work` or the record from before holds; of cases asked for by name, the folder alone.
+    Finished is what the folder of runs or the record from before holds; of cases asked for by name, the folder alone.
     """
     module = import_module(f"nipde.benchmarks.{name}")
     if budget not in module.BUDGETS:
         raise NipdeError(expected=f"a budget among {', '.join(module.BUDGETS)}", got=repr(budget))
     start = time.perf_counter()
-    restore(results / f"{name}-{budget}.json", work / budget, but=only)
+    before = earlier(results / f"{name}-{budget}.json")
     return write_record(
         f"{name}-{budget}",
-        module.measure(budget=budget, work=work, only=only, **options),
+        module.measure(budget=budget, before=before, **options),
         results=results,
         command=f"nipde bench {name} --budget {budget}",
         seed=module.SEED,

@@ -6,7 +6,6 @@ time. Also: the same at two and four times the loads, with noise, and with respo
 assume; the digit inside, the fibres inside, and the data sets themselves.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nipde.benchmarks.campaign import RESULT, curve, judge, trend, whole, write_result
+from nipde.benchmarks.campaign import RESULT, curve, finished, judge, trend, whole, write_result
 from nipde.benchmarks.solids_inside import Look, digits_inside, fibres_inside
 from nipde.benchmarks.solids_mesh import finer_elements
 from nipde.data.archive import Archive
@@ -115,28 +114,30 @@ def measure(
     work: Path,
     only: Sequence[str] = (),
     workers: int = 2,
+    before: dict[str, dict[str, Any]] | None = None,
     progress: Callable[[str], None] = lambda finished: None,
 ) -> dict[str, Any]:
-    """Run what is not finished in `work`, and put everything that is into one record."""
+    """Run what is not finished in `work` or `before`, and put everything that is into one record."""
     if budget not in BUDGETS:
         raise NipdeError(expected=f"a budget among {', '.join(BUDGETS)}", got=repr(budget))
     jobs = _jobs(budget)
     if unknown := set(only) - set(jobs):
         raise NipdeError(expected=f"cases among {', '.join(jobs)}", got=", ".join(sorted(unknown)))
-    asked = [name for name in jobs if not only or name in only]
+    before = before or {}
+    asked = [name for name in jobs if (name in only if only else name not in before)]
     for problem in RECIPES:
         if any(problem in name for name in asked):
             data(problem, work, trial=budget == "trial")
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        for finished in as_completed([pool.submit(_do, name, budget, work) for name in asked]):
-            progress(finished.result())
+        for done in as_completed([pool.submit(_do, name, budget, work) for name in asked]):
+            progress(done.result())
+    rows = finished(work / budget, before)
     found: dict[str, list[dict[str, Any]]] = {place: [] for place in KINDS.values()}
     for name, (kind, *_) in jobs.items():
-        path = work / budget / name / RESULT
-        if path.exists():
-            row = json.loads(path.read_text())
-            found[KINDS[kind]].append({**row, "trend": trend(row["curve"], row["paper"])} if kind == "network" else row)
-    pending = [name for name in jobs if not (work / budget / name / RESULT).exists()]
+        if name in rows:
+            more = {"trend": trend(rows[name]["curve"], rows[name]["paper"])} if kind == "network" else {}
+            found[KINDS[kind]].append({**rows[name], **more})
+    pending = [name for name in jobs if name not in rows]
     return {"budget": budget, "minutes": BUDGETS[budget], "context": CONTEXT, **found, "pending": pending}
 
 
