@@ -1,6 +1,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -36,15 +38,18 @@ def test_a_run_that_was_told_to_stop_is_no_result(tmp_path):
 
 
 def test_rows_of_a_record_outlive_the_folder_they_came_from(tmp_path):
-    """And what was measured since takes their place."""
-    for name in ("one", "two"):
+    """And what was measured since takes their place, not what was before."""
+    write_result(tmp_path / "now" / "three", {"value": 0})
+    time.sleep(1.1)  # times are in seconds
+    for name in ("one", "two", "three"):
         write_result(tmp_path / "before" / name, {"value": 1})
+    time.sleep(1.1)
     rows = list(finished(tmp_path / "before", {}).values())
     record = tmp_path / "record.json"
     record.write_text(json.dumps({"measured": {"rows": rows, "pending": ["four"], "minutes": 5}}))
     write_result(tmp_path / "now" / "one", {"value": 2})
     found = finished(tmp_path / "now", earlier(record))
-    assert {name: row["value"] for name, row in found.items()} == {"one": 2, "two": 1}
+    assert {name: row["value"] for name, row in found.items()} == {"one": 2, "two": 1, "three": 1}
     assert earlier(tmp_path / "none.json") == {}  # the first of all runs
 
 
@@ -61,3 +66,42 @@ def test_only_what_is_in_no_record_is_run(tmp_path):
     assert set(after) == set(first)
     assert after[first[0]] != before[first[0]]  # of another time
     assert after[first[1]] == before[first[1]]
+
+
+ORPHANED = """
+import os, sys, time
+from nipde.benchmarks.campaign import workers
+
+def work(place):
+    open(place, "w").write(str(os.getpid()))
+    time.sleep(600)
+
+if __name__ == "__main__":
+    with workers(1) as pool:
+        pool.submit(work, sys.argv[1]).result()
+"""
+
+
+def test_workers_end_when_who_started_them_is_killed(tmp_path):
+    script, place = tmp_path / "script.py", tmp_path / "pid"
+    script.write_text(ORPHANED)
+    parent = subprocess.Popen([sys.executable, str(script), str(place)])
+    until = time.monotonic() + 60
+    while not (place.exists() and place.read_text()) and time.monotonic() < until:
+        time.sleep(0.05)
+    worker = int(place.read_text())
+    assert alive(worker)
+    parent.kill()
+    parent.wait()
+    until = time.monotonic() + 20
+    while alive(worker) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not alive(worker)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

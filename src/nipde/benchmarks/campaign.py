@@ -3,8 +3,12 @@
 import json
 import os
 import signal
+import threading
+import time
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +24,28 @@ from nipde.training.observers import read_log
 from nipde.training.recipe import TrainingRecipe
 from nipde.training.run import Run
 
+#: Seconds that work has to come to an end when nobody waits for it any more.
+GRACE = 20.0
 #: File of a finished row, in a folder of its name.
 RESULT = "result.json"
+
+
+def workers(count: int) -> ProcessPoolExecutor:
+    """New processes, one piece of work each, that end when who started them is gone."""
+    return ProcessPoolExecutor(
+        count, mp_context=get_context("spawn"), max_tasks_per_child=1, initializer=_end_with, initargs=(os.getpid(),)
+    )
+
+
+def _end_with(parent: int) -> None:
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGTERM)  # a training writes where it is
+        time.sleep(GRACE)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def whole(recipe: TrainingRecipe, archive: Archive, out: Path) -> Run:
@@ -77,13 +101,13 @@ def earlier(record: Path) -> dict[str, dict[str, Any]]:
         return {}
     measured = json.loads(record.read_text())["measured"]
     rows = [row for value in measured.values() if isinstance(value, list) for row in value if isinstance(row, dict)]
-    return {row["name"]: row for row in rows}
+    return {row["name"]: row for row in rows if "name" in row}
 
 
 def finished(folder: Path, before: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Rows by name: those whose runs are in `folder`, and of the others those from before."""
+    """Rows by name: of runs in `folder` and from before, the later one."""
     here = {path.parent.name: json.loads(path.read_text()) for path in sorted(folder.glob(f"*/{RESULT}"))}
-    return {**before, **here}
+    return {**here, **{name: row for name, row in before.items() if row["time"] > here.get(name, {}).get("time", "")}}
 
 
 def write_result(folder: Path, result: dict[str, Any]) -> None:

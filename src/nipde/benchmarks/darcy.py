@@ -6,16 +6,15 @@ context and queries are loads of which none was in training, and no query was in
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from nipde.benchmarks import darcy_cases
+from nipde.benchmarks import campaign, darcy_cases
 from nipde.benchmarks.campaign import RESULT, curve, finished, judge, trend, whole, write_result
 from nipde.benchmarks.darcy_cases import ALL, LOAD_ALPHA, OURS, SHIFTS, Case, Law, Shift
 from nipde.data.archive import Archive
@@ -132,13 +131,15 @@ def measure(
                 if "interpretability" in plan.tables and (only or _wide_name(name, noise) not in before)]  # fmt: skip
     for shift in (None, *SHIFTS) if inverted else ():
         data("darcy-literal", SHIFTED_NODES, work, shift=shift)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+    with campaign.workers(workers) as pool:
         trained = [pool.submit(_train_and_judge, job, budget, work) for job in asked]
         classical = [pool.submit(_judge_classical, which, budget, work) for which in judged]
         classical += [pool.submit(_judge_wide, which, budget, work) for which in inverted]
         for done in as_completed(trained + classical):
             progress(done.result())
-    found = finished(work / budget, before)
+    made = {job.name for job in jobs(plan)} | {_classical_name(law, name) for law in LOAD_ALPHA for name in NAMES}
+    made |= {_wide_name(name, noise) for name in WIDE for noise in LOAD_NOISE}
+    found = {name: row for name, row in finished(work / budget, before).items() if name in made}
     rows = [{"curve": curve(work / budget / name), **row} for name, row in sorted(found.items())]
     rows = [{**row, "trend": trend(row["curve"], row["paper"].get("in_context"))} for row in rows]
     pending = [job.name for job in jobs(plan) if job.name not in found]

@@ -8,15 +8,15 @@ assume; the digit inside, the fibres inside, and the data sets themselves.
 
 import shutil
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from nipde.benchmarks import campaign
 from nipde.benchmarks.campaign import RESULT, curve, finished, judge, trend, whole, write_result
 from nipde.benchmarks.solids_inside import Look, digits_inside, fibres_inside
 from nipde.benchmarks.solids_mesh import finer_elements
@@ -128,9 +128,11 @@ def measure(
     for problem in RECIPES:
         if any(problem in name for name in asked):
             data(problem, work, trial=budget == "trial")
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        for done in as_completed([pool.submit(_do, name, budget, work) for name in asked]):
-            progress(done.result())
+    with campaign.workers(workers) as pool:
+        later = [name for name in asked if jobs[name][0] == "amplitude"]  # needs the networks
+        for part in ([name for name in asked if name not in later], later):
+            for done in as_completed([pool.submit(_do, name, budget, work) for name in part]):
+                progress(done.result())
     rows = finished(work / budget, before)
     found: dict[str, list[dict[str, Any]]] = {place: [] for place in KINDS.values()}
     for name, (kind, *_) in jobs.items():
@@ -211,7 +213,7 @@ def _classical(problem: str, label: str, *, budget: str, work: Path, out: Path) 
 
 
 def _amplitude(problem: str, amplitude: float, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
-    """Everything on larger loads: networks as trained on those of amplitude 1."""
+    """Everything on larger loads: networks as trained on those of amplitude 1, if their weights are here."""
     archive = data(problem, work, amplitude=amplitude, trial=budget == "trial")
     trained = {
         row.label: load_model(work / budget / row.name)
@@ -227,7 +229,12 @@ def _amplitude(problem: str, amplitude: float, *, budget: str, work: Path, out: 
             rows.append({"label": label, "failed": str(error)})
         else:
             rows.append({"label": label, "test": test})
-    return {"problem": problem, "amplitude": amplitude, "rows": rows}
+    without = [row.label for row in ROWS if row.problem == problem and row.label not in trained]
+    if not rows:
+        raise NipdeError(
+            expected=f"weights of a network on {problem} in {work / budget}", got="none", remedy="train one first"
+        )
+    return {"problem": problem, "amplitude": amplitude, "rows": rows, "without": without}
 
 
 def _noise(problem: str, noise: float, *, budget: str, work: Path, out: Path) -> dict[str, Any]:

@@ -104,10 +104,12 @@ def fibres_inside(archive: Archive, looks: Sequence[Look]) -> list[dict[str, Any
         if look.noise:
             bodies = [ElasticGaussNewton().posterior(pairs) for pairs in given]
             row[DISPLACEMENTS] = _missed([one.body for one in bodies], specimens)
-            row[DISPLACEMENTS]["within"] = float(np.mean([
-                apart_in_cells(one.body, true) < NORMAL[LEVEL] * one.angle_deviation().reshape(-1)
-                for one, true in zip(bodies, specimens, strict=True)
-            ]))  # fmt: skip
+            apart, wide = (np.concatenate(values) for values in (
+                [apart_in_cells(one.body, true) for one, true in zip(bodies, specimens, strict=True)],
+                [NORMAL[LEVEL] * one.angle_deviation().reshape(-1) for one in bodies],
+            ))  # fmt: skip
+            says = wide < np.pi / 2  # a band of all directions holds any
+            row[DISPLACEMENTS] |= {"within": float(np.mean((apart < wide)[says])), "unsure": float(np.mean(~says))}
         found.append(row)
     return found
 

@@ -69,7 +69,11 @@ def run(words: list[str]) -> int:
         noisy = with_white_noise(context, share=chosen.noise, seed=chosen.seed)
         posterior = estimator.posterior(noisy) if isinstance(estimator, ElasticGaussNewton) else None
         with torch.no_grad():
-            kernel = estimator(noisy) if posterior is None else BodyPredictor.of([posterior.body], like=torch.ones(()))
+            kernel = (
+                estimator(noisy)
+                if posterior is None
+                else BodyPredictor.of([posterior.body], like=noisy.loads.new_ones(()))
+            )
         advance(1)
     for name, pairs in (("in context", context), ("held out", queries)):
         error = relative_errors(pairs.grid, kernel.predict(pairs.loads), pairs.responses).mean()
@@ -116,10 +120,12 @@ def _degrees(moment: np.ndarray) -> np.ndarray:
 
 
 def _body_of(kernel: Predictor) -> CellwiseBody | None:
-    """What a plane solid was found to be made of."""
+    """What a plane solid was found to be made of, if that is believed."""
     alone = kernel.alone if isinstance(kernel, CorrectedPredictor) else kernel
-    body = alone.bodies[0] if isinstance(alone, BodyPredictor | BodyAtRest) else None
-    return body if isinstance(body, CellwiseBody) else None
+    rest = alone.kernel if isinstance(alone, BodyPredictor) else alone
+    if not isinstance(rest, BodyAtRest) or not bool(rest.factor.all()):
+        return None
+    return rest.bodies[0] if isinstance(rest.bodies[0], CellwiseBody) else None
 
 
 def _inside(body: CellwiseBody, posterior: BodyPosterior | None) -> str:

@@ -5,7 +5,8 @@ this asks the displacements of a body to be those measured. Gauss-Newton steps f
 of the least expected error of the responses,
     noise σ known:  e² + 2 σ² F/n,     unknown:  e² / (1 - F/n)²,     F = tr (H + λR)⁻¹ H
 and of the forms a body may have, from a matrix that differs from cell to cell to fibres that do, too, the first that
-leaves no more than noise, or the one that is expected to err least. Around it θ is normal, which gives bands.
+leaves no more than noise (next to nothing, where its level is not known), or the one that is expected to err least.
+Around it θ is normal, which gives bands.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from jaxtyping import Float
 from scipy.linalg import cho_factor, cho_solve
 
 from nipde.context.pairs import Pairs
-from nipde.errors import SolverError
+from nipde.errors import PairsError, SolverError
 from nipde.estimators.elastic_balance import EXPLAINED, check_held, even_matrix, systems_of
 from nipde.estimators.inversion.body_misfit import BodyMisfit, Form, State
 from nipde.estimators.inversion.body_posterior import BodyPosterior
@@ -57,14 +58,21 @@ class ElasticGaussNewton:
 
     def posterior(self, pairs: Pairs) -> BodyPosterior:
         """The body of one system, and how sure it is."""
+        if pairs.batch:
+            raise PairsError(
+                expected="the pairs of one system", got=f"a batch {pairs.batch}", remedy="take pairs.system(number)"
+            )
         check_held(pairs)
-        noise = None if pairs.noise is None else float(torch.as_tensor(pairs.noise)) or None  # none at all is not known
-        best = _Path(pairs, FORMS[0], noise).best()
+        start = _EvenBodies(pairs)
+        best = _Path(pairs, FORMS[0], start).best()
         for form in FORMS[1:] if self.fibres else ():
             if best.enough:
                 break
-            other = _Path(pairs, form, noise).best(rival=best.risk)
-            best = other if other.risk < WORTH * best.risk else best
+            try:
+                other = _Path(pairs, form, start).best(rival=best.risk)
+            except SolverError:  # such a body does not stand the loads
+                continue
+            best = other if other.enough or other.risk < WORTH * best.risk else best
         return best.posterior()
 
 
@@ -100,22 +108,52 @@ class _Stage:
         return BodyPosterior(path.misfit, state.parameters, precision)
 
 
+class _EvenBodies:
+    """Bodies that are the same everywhere, nearest to the pairs by their displacements; each found once."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+        arrays = (field.double().cpu().numpy() for field in (pairs.loads, pairs.responses))
+        shear, bulk = even_matrix(pairs.grid, *arrays)[:2]
+        self.unit, self.first = float(shear), np.log([shear, bulk / shear])
+        self._found: dict[bool, Float[np.ndarray, " everywhere"]] = {}
+
+    def everywhere(self, *, fibres: bool) -> Float[np.ndarray, " everywhere"]:
+        """Its values in all cells."""
+        if fibres not in self._found:
+            misfit = BodyMisfit(self.pairs, Form(False, False if fibres else None), unit=self.unit)
+            turns = [np.array([np.cos(2 * angle), np.sin(2 * angle)]) for angle in DIRECTIONS]
+            starts = [np.insert(self.first, 1, STIFF * turn) for turn in turns] if fibres else [self.first]
+            nearest = min((_nearest(misfit, start) for start in starts), key=lambda state: state.mean_square)
+            self._found[fibres] = misfit.spread @ nearest.parameters
+        return self._found[fibres]
+
+
+def _nearest(misfit: BodyMisfit, parameters: Float[np.ndarray, " parameter"]) -> State:
+    """Steps of Gauss and Newton in a few parameters."""
+    state = misfit.at(parameters)
+    for _ in range(EVEN_STEPS):
+        step = cho_solve(cho_factor(_lifted(state.curvature)), -state.gradient)
+        state = _descended(misfit, state, np.clip(step, -LONGEST, LONGEST))
+    return state
+
+
 class _Path:
     """Of one form."""
 
-    def __init__(self, pairs: Pairs, form: Form, noise: float | None) -> None:
-        even = even_matrix(pairs.grid, *(field.double().cpu().numpy() for field in (pairs.loads, pairs.responses)))
-        self.misfit = BodyMisfit(pairs, form, unit=float(even[0]))
-        self.evenly = BodyMisfit(pairs, Form(False, None if form.fibres is None else False), unit=float(even[0]))
-        self.noise = None if noise is None else noise / self.misfit.size
+    def __init__(self, pairs: Pairs, form: Form, even: _EvenBodies) -> None:
+        self.misfit = BodyMisfit(pairs, form, unit=even.unit)
+        self.start = self.misfit.parameters_of(even.everywhere(fibres=form.fibres is not None))
+        # A level of 0 says that pairs are exact, and not how well a body can follow them.
+        noise = 0.0 if pairs.noise is None else float(torch.as_tensor(pairs.noise))
+        self.noise = noise / self.misfit.size or None
         jumps = sparse.block_diag([*[_jumps(self.misfit.mesh.cells)] * self.misfit.fields, sparse.csr_array((1, 1))])
         own = jumps @ self.misfit.spread
         self.penalty = (own.T @ own).toarray()
-        self.first = np.array([np.log(even[0]), np.log(even[1] / even[0])])
 
     def best(self, rival: float = np.inf) -> _Stage:
         """Of all λ, or of the first ones where a rival's risk is far."""
-        start = self.misfit.at(self.start())
+        start = self.misfit.at(self.start)
         where = np.diag(self.penalty) > 0
         weight = FIRST * float(np.sum(np.diag(start.curvature)[where]) / np.trace(self.penalty))
         stage = best = self.stage(start, weight)
@@ -127,20 +165,6 @@ class _Path:
             if worse == PATIENCE or (number >= GIVE_UP and best.risk > MUCH_MORE * rival):
                 break
         return best
-
-    def start(self) -> Float[np.ndarray, " parameter"]:
-        """The even body that pairs are nearest to, found by its displacements."""
-        starts = [np.insert(self.first, 1, STIFF * np.array([np.cos(2 * angle), np.sin(2 * angle)]))
-                  for angle in DIRECTIONS] if self.misfit.fields > 1 else [self.first]  # fmt: skip
-        nearest = min((self._even(start) for start in starts), key=lambda state: state.mean_square)
-        return self.misfit.parameters_of(self.evenly.spread @ nearest.parameters)
-
-    def _even(self, parameters: Float[np.ndarray, " parameter"]) -> State:
-        state = self.evenly.at(parameters)
-        for _ in range(EVEN_STEPS):
-            step = np.linalg.solve(state.curvature, -state.gradient)
-            state = _descended(self.evenly, state, np.clip(step, -LONGEST, LONGEST))
-        return state
 
     def stage(self, state: State, weight: float) -> _Stage:
         """One step at a weight, and what of the measured numbers its parameters follow."""
@@ -156,9 +180,13 @@ class _Path:
         return _descended(self.misfit, state, step * min(1.0, LONGEST / float(np.max(np.abs(step)))), penalty)
 
     def matrix(self, state: State, weight: float) -> Float[np.ndarray, "parameter parameter"]:
-        """H + λR, and so little more that only rounding sees it."""
-        ridge = 1e-12 * np.trace(state.curvature) * np.eye(len(state.curvature))
-        return state.curvature + weight * self.penalty + ridge
+        """H + λR."""
+        return _lifted(state.curvature) + weight * self.penalty
+
+
+def _lifted(curvature: Float[np.ndarray, "parameter parameter"]) -> Float[np.ndarray, "parameter parameter"]:
+    """By so little that only rounding sees it."""
+    return curvature + 1e-12 * np.trace(curvature) * np.eye(len(curvature))
 
 
 def _descended(
@@ -172,10 +200,10 @@ def _descended(
         parameters = state.parameters + step * 0.5**halving
         try:
             moved = misfit.body(parameters).solve(misfit.loads)
+            if objective(parameters, misfit.mean_square(moved)) < before:
+                return misfit.linearised(parameters, moved)
         except SolverError:
             continue
-        if objective(parameters, misfit.mean_square(moved)) < before:
-            return misfit.linearised(parameters, moved)
     return state
 
 

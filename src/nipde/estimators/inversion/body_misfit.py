@@ -6,18 +6,19 @@ form says that it is even, once. To first order
 
     δu = -K⁻¹ Σ δθ f(u),    f forces of a body by θ, K its tangent
 
-The gradient is exact, by the adjoint at every pair's own tangent. So is the curvature of few parameters; that of many
-takes the mean of these tangents for each of them, and then all pairs share one product.
+The gradient is exact, by the adjoint at every pair's own tangent, but for cells whose fibres have no stiffness: there
+the misfit has a kink. So is the curvature of few parameters; that of many takes the mean of these tangents for each of
+them, and then all pairs share one product.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Float
 
 from nipde.context.pairs import Pairs
+from nipde.errors import SolverError
 from nipde.estimators.inversion.force_balance import term_forces
 from nipde.grid import Grid
 from nipde.physics.cellwise import CellwiseBody
@@ -73,7 +74,7 @@ class BodyMisfit:
         self.corners = number.reshape(-1, 2)[self.mesh.elements].reshape(len(self.mesh.elements), -1)
         self.spread = form.spread(len(self.corners))
 
-    @cached_property
+    @property
     def count(self) -> int:
         """Measured numbers that tell of a body."""
         return len(self.loads) * self.unknowns.size
@@ -103,13 +104,16 @@ class BodyMisfit:
         return self.linearised(parameters, self.body(parameters).solve(self.loads))
 
     def linearised(self, parameters: Float[np.ndarray, " parameter"], moved: Float[np.ndarray, "pair 2 x y"]) -> State:
-        """The same where the displacements are known."""
+        """The same where the displacements are known; a SolverError where they are no stable equilibrium."""
         body = self.body(parameters)
         columns, volume = self._forces(body, moved)
         tangents = [body.held_tangent(one) for one in moved]
         adjoint = np.zeros((len(moved), self.unknowns.size + 1))
-        for number, (tangent, own) in enumerate(zip(tangents, self._left(moved), strict=True)):
-            adjoint[number, :-1] = self.unknowns.solve(tangent.copy(), own)
+        try:
+            for number, (tangent, own) in enumerate(zip(tangents, self._left(moved), strict=True)):
+                adjoint[number, :-1] = self.unknowns.solve(tangent.copy(), own)
+        except np.linalg.LinAlgError as error:
+            raise SolverError(expected="stable displacements", got=str(error), remedy="use smaller loads") from error
         gradient = -(self.spread.T @ self._pushing(columns, volume, adjoint))
         few = self.spread.shape[1] <= FEW
         curvature = self._of_few(columns, volume, tangents) if few else self._of_many(columns, volume, tangents)

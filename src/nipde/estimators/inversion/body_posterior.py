@@ -1,6 +1,6 @@
 """How sure the cells of a body are: θ is normal around what was found, with the inverse of its curvature.
 
-    C = (σ²/n) (H + λR)⁻¹
+    C = (σ²/n) (H + λR)⁻¹,    σ noise as a share of the responses' root mean square, n measured numbers
 
 to first order, with the smoothness that was chosen for the body taken as what was known of it before.
 """
@@ -13,6 +13,7 @@ from jaxtyping import Float
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import ndtri
 
+from nipde.errors import KernelError
 from nipde.estimators.inversion.body_misfit import BodyMisfit
 from nipde.physics.cellwise import CellwiseBody
 
@@ -36,17 +37,25 @@ class BodyPosterior:
         return np.asarray(self.misfit.spread @ (self.misfit.spread @ own).T)
 
     def modulus_deviation(self) -> Float[np.ndarray, "*cell"]:
-        """Standard deviation of log E in every cell, κ/μ taken as found."""
-        cells = self.body.shear.shape
-        return np.sqrt(np.diag(self._covariance)[: self.body.shear.size]).reshape(cells)
+        """Standard deviation of log E in every cell, E = μ (3r + 2)/(r + 1) with r = κ/μ."""
+        cells, covariance = self.body.shear.size, self._covariance
+        ratio = float(np.exp(self.parameters[-1]))
+        slope = ratio / ((3 * ratio + 2) * (ratio + 1))  # of log E by log r
+        variance = np.diag(covariance)[:cells] + 2 * slope * covariance[:cells, -1] + slope**2 * covariance[-1, -1]
+        return np.sqrt(variance).reshape(self.body.shear.shape)
 
     def modulus_band(self, level: float = 0.9) -> tuple[Float[np.ndarray, "*cell"], Float[np.ndarray, "*cell"]]:
-        """Young's modulus of every cell, from and to: the share `level` of cells is within."""
+        """Young's modulus of every cell, from and to: a share `level` of cells should be within."""
+        if not 0 < level < 1:
+            raise KernelError(expected="a level between 0 and 1", got=level, remedy="0.9 is ninety per cent")
         wide = np.exp(ndtri((1 + level) / 2) * self.modulus_deviation())
         return self.body.young / wide, self.body.young * wide
 
     def angle_deviation(self) -> Float[np.ndarray, "*cell"]:
-        """Standard deviation of the fibres' angle in every cell, radians; infinite where there are none."""
+        """Standard deviation of the fibres' angle in every cell, radians; infinite where there are none.
+
+        It means little beyond half a radian, where fibres are hardly stiffer than they are unsure.
+        """
         cells, count = self.body.shear.shape, self.body.shear.size
         if self.misfit.fields == 1:
             return np.full(cells, np.inf)
@@ -63,6 +72,8 @@ class BodyPosterior:
 
     def draws(self, count: int, *, seed: int = 0) -> list[CellwiseBody]:
         """Bodies as likely as the pairs leave them: any answer and any reading of them gets a band from these."""
+        if count < 0:
+            raise KernelError(expected="a number of bodies", got=count, remedy="draw 100")
         factor = np.linalg.cholesky(self.precision)
         normal = np.random.default_rng(seed).standard_normal((len(self.parameters), count))
         return [self.misfit.body(self.parameters + away) for away in solve_triangular(factor.T, normal).T]
