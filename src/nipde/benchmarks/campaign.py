@@ -106,7 +106,8 @@ def earlier(record: Path) -> dict[str, dict[str, Any]]:
 
 def finished(folder: Path, before: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Rows by name: of runs in `folder` and from before, the later one."""
-    here = {path.parent.name: json.loads(path.read_text()) for path in sorted(folder.glob(f"*/{RESULT}"))}
+    files = {path.parent.name: path for path in sorted(folder.glob(f"*/{RESULT}"))}
+    here = {name: {"name": name, **json.loads(path.read_text())} for name, path in files.items()}
     return {**here, **{name: row for name, row in before.items() if row["time"] > here.get(name, {}).get("time", "")}}
 
 

@@ -88,7 +88,7 @@ ROWS = [
 ]
 #: Minutes of processor time per network, by budget.
 BUDGETS = {"trial": 0.05, "quick": 5.0, "standard": 40.0}
-#: Budgets of networks alone: what needs no training has no budget, and is in the other records.
+#: Budgets of networks alone, each judged under larger loads at once; what needs no training is in the other records.
 NETWORKS_ALONE = ("standard",)
 
 
@@ -127,7 +127,8 @@ def measure(
     asked = [name for name in jobs if (name in only if only else name not in before)]
     for problem in RECIPES:
         if any(problem in name for name in asked):
-            data(problem, work, trial=budget == "trial")
+            for amplitude in AMPLITUDES if budget in NETWORKS_ALONE else AMPLITUDES[:1]:
+                data(problem, work, amplitude=amplitude, trial=budget == "trial")
     with campaign.workers(workers) as pool:
         later = [name for name in asked if jobs[name][0] == "amplitude"]  # needs the networks
         for part in ([name for name in asked if name not in later], later):
@@ -139,8 +140,19 @@ def measure(
         if name in rows:
             more = {"trend": trend(rows[name]["curve"], rows[name]["paper"])} if kind == "network" else {}
             found[KINDS[kind]].append({**rows[name], **more})
+    found["amplitudes"] += _larger(found["rows"])
     pending = [name for name in jobs if name not in rows]
     return {"budget": budget, "minutes": BUDGETS[budget], "context": CONTEXT, **found, "pending": pending}
+
+
+def _larger(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What networks' own rows say of larger loads, gathered by problem and amplitude."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        for amplitude, test in row.get("larger", {}).items():
+            found.setdefault((row["problem"], amplitude), []).append({"label": row["label"], "test": test})
+    return [{"problem": problem, "amplitude": float(amplitude), "rows": same}
+            for (problem, amplitude), same in found.items()]  # fmt: skip
 
 
 def data(problem: str, work: Path, *, amplitude: float = 1.0, trial: bool = False) -> Archive:
@@ -160,17 +172,15 @@ def data(problem: str, work: Path, *, amplitude: float = 1.0, trial: bool = Fals
 def _jobs(budget: str) -> dict[str, tuple[Any, ...]]:
     """Every piece of work by name."""
     jobs: dict[str, tuple[Any, ...]] = {row.name: ("network", row) for row in ROWS}
-    for problem in RECIPES:
-        for amplitude in AMPLITUDES[1:]:
-            jobs[f"{problem}-amplitude-{amplitude:g}"] = ("amplitude", problem, amplitude)
-        if budget in NETWORKS_ALONE:
-            continue
+    for problem in RECIPES if budget not in NETWORKS_ALONE else ():
         jobs |= {f"{problem}-{_plain(label)}": ("classical", problem, label) for label in untrained()}
         jobs[f"{problem}-inside"] = ("inside", problem)
         jobs[f"{problem}-set"] = ("set", problem)
         jobs[f"{problem}-mesh"] = ("mesh", problem)
         for noise in NOISES:
             jobs[f"{problem}-noise-{noise:g}"] = ("noise", problem, noise)
+        for amplitude in AMPLITUDES[1:]:
+            jobs[f"{problem}-amplitude-{amplitude:g}"] = ("amplitude", problem, amplitude)
     return jobs
 
 
@@ -198,11 +208,15 @@ def _network(row: Row, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
     recipe = CASES[row.recipe].with_options(length)
     run = whole(recipe, archive, out)
     model = load_model(out)
+    larger = {
+        f"{amplitude:g}": _judge_larger(model, row.problem, amplitude, budget=budget, work=work)
+        for amplitude in AMPLITUDES[1:] if budget in NETWORKS_ALONE
+    }  # fmt: skip
     return {
         "problem": row.problem, "label": row.label, "recipe": asdict(recipe), "paper": row.paper, "trained": True,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "steps": run.step, "seconds": run.seconds, "best_step": run.best_step, "validation": run.best,
-        "curve": curve(out), "test": judge(model, archive, kept=KEPT, **_asked(budget)),
+        "curve": curve(out), "test": judge(model, archive, kept=KEPT, **_asked(budget)), "larger": larger,
     }  # fmt: skip
 
 
@@ -214,27 +228,27 @@ def _classical(problem: str, label: str, *, budget: str, work: Path, out: Path) 
 
 def _amplitude(problem: str, amplitude: float, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
     """Everything on larger loads: networks as trained on those of amplitude 1, if their weights are here."""
-    archive = data(problem, work, amplitude=amplitude, trial=budget == "trial")
     trained = {
         row.label: load_model(work / budget / row.name)
         for row in ROWS
         if row.problem == problem and all((work / budget / row.name / file).exists() for file in (RESULT, BEST))
     }
     rows: list[dict[str, Any]] = []
-    every: dict[str, Any] = trained if budget in NETWORKS_ALONE else {**untrained(), **trained}
+    every: dict[str, Any] = {**untrained(), **trained}
     for label, estimator in every.items():
         try:
-            test = judge(estimator, archive, kept=("in_context", "held_out"), part="train", **_asked(budget))
+            test = _judge_larger(estimator, problem, amplitude, budget=budget, work=work)
         except NipdeError as error:
             rows.append({"label": label, "failed": str(error)})
         else:
             rows.append({"label": label, "test": test})
     without = [row.label for row in ROWS if row.problem == problem and row.label not in trained]
-    if not rows:
-        raise NipdeError(
-            expected=f"weights of a network on {problem} in {work / budget}", got="none", remedy="train one first"
-        )
     return {"problem": problem, "amplitude": amplitude, "rows": rows, "without": without}
+
+
+def _judge_larger(estimator: Any, problem: str, amplitude: float, *, budget: str, work: Path) -> dict[str, Any]:
+    archive = data(problem, work, amplitude=amplitude, trial=budget == "trial")
+    return judge(estimator, archive, kept=("in_context", "held_out"), part="train", **_asked(budget))
 
 
 def _noise(problem: str, noise: float, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
