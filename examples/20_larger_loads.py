@@ -13,7 +13,10 @@ import matplotlib.pyplot as plt
 
 here = Path(globals().get("__file__", "example")).resolve()
 records = next(folder / "results" for folder in here.parents if (folder / "results" / "solids-quick.json").exists())
-found = json.loads((records / "solids-quick.json").read_text())["measured"]
+quick, longer = (
+    json.loads((records / f"solids-{name}.json").read_text())["measured"] for name in ("quick", "standard")
+)
+found = {row["name"]: row for row in (*quick["rows"], *longer["rows"])}  # networks as trained longest
 
 # %%
 # Solid lines: estimators that answer with a law that is not linear. Dashed: a kernel, linear in the load. Contexts have
@@ -26,13 +29,15 @@ NONLINEAR = (
 )
 figure, panels = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 for axes, (problem, title) in zip(panels, {"mmnist": "Mechanical MNIST", "tissue": "tissue"}.items(), strict=True):
-    first = {row["label"]: row["test"]["held_out"] for row in found["rows"] if row["problem"] == problem}
-    larger = {entry["amplitude"]: entry["rows"] for entry in found["amplitudes"] if entry["problem"] == problem}
-    for label in sorted(first, key=lambda label: -first[label]["mean"]):
-        errors = {1.0: first[label]}
-        for amplitude, rows in larger.items():
-            answered = [row["test"]["held_out"] for row in rows if row["label"] == label and "test" in row]
-            errors |= dict(zip([amplitude], answered, strict=False))
+    larger = [entry for entry in quick["amplitudes"] if entry["problem"] == problem]
+    mine = [row for row in found.values() if row["problem"] == problem]
+    for row in sorted(mine, key=lambda row: -row["test"]["held_out"]["mean"]):
+        label, errors = row["label"], {1.0: row["test"]["held_out"]}
+        errors |= {float(amplitude): test["held_out"] for amplitude, test in row.get("larger", {}).items()}
+        errors |= {
+            entry["amplitude"]: one["test"]["held_out"]
+            for entry in larger for one in entry["rows"] if one["label"] == label and "test" in one
+        }  # fmt: skip
         style = "o-" if label in NONLINEAR else "s--"
         means = [100 * error["mean"] for error in errors.values()]
         (line,) = axes.loglog(list(errors), means, style, markersize=4, label=label)

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from nipde.benchmarks.campaign import earlier, finished, whole, write_result
+from nipde.benchmarks.campaign import whole
+from nipde.benchmarks.finished_rows import earlier, finished, write_result
 from nipde.benchmarks.run import run_campaign
 from nipde.data.archive import open as open_archive
 from nipde.data.generate import generate

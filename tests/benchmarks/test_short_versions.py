@@ -178,7 +178,8 @@ def test_solids_are_trained_judged_and_looked_into(tmp_path):
     errors = {(row["problem"], row["label"]): row["test"]["held_out"]["mean"] for row in found["rows"]}
     assert errors["mmnist", "Conditioned NIPS, elastic"] < 1e-5 < errors["mmnist", "ridge, GCV"]
     larger = {row["label"]: row["test"]["held_out"]["mean"] for row in found["amplitudes"][0]["rows"]}
-    assert larger["balance of forces"] < 1e-5 < larger["NIPS, 2 layers"]
+    (network,) = (row for row in found["rows"] if row["trained"])
+    assert larger["balance of forces"] < 1e-5 < network["larger"]["2"]["held_out"]["mean"]
     settings = {one["problem"]: one["settings"][0] for one in found["inside"]}
     assert settings["mmnist"]["balance of forces"]["modulus_error"] < 1e-3
     assert settings["tissue"]["balance of forces"]["angle_median"] < 5

@@ -15,8 +15,10 @@ import numpy as np
 import torch
 
 from nipde.benchmarks import campaign, darcy_cases
-from nipde.benchmarks.campaign import RESULT, curve, finished, judge, trend, whole, write_result
+from nipde.benchmarks.campaign import judge, whole
 from nipde.benchmarks.darcy_cases import ALL, LOAD_ALPHA, OURS, SHIFTS, Case, Law, Shift
+from nipde.benchmarks.finished_rows import RESULT, finished, write_result
+from nipde.benchmarks.learning_curves import curve, trend
 from nipde.data.archive import Archive
 from nipde.data.archive import open as open_archive
 from nipde.data.generate import generate

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from nipde.benchmarks.campaign import earlier
+from nipde.benchmarks.finished_rows import earlier
 from nipde.benchmarks.record import write_record
 from nipde.errors import NipdeError, meant
 

@@ -17,7 +17,9 @@ import numpy as np
 import torch
 
 from nipde.benchmarks import campaign
-from nipde.benchmarks.campaign import RESULT, curve, finished, judge, trend, whole, write_result
+from nipde.benchmarks.campaign import judge, whole
+from nipde.benchmarks.finished_rows import RESULT, finished, write_result
+from nipde.benchmarks.learning_curves import curve, trend
 from nipde.benchmarks.solids_inside import Look, digits_inside, fibres_inside
 from nipde.benchmarks.solids_mesh import finer_elements
 from nipde.data.archive import Archive
@@ -35,7 +37,6 @@ from nipde.estimators.minimum_norm import MinimumNorm
 from nipde.estimators.ridge import Ridge
 from nipde.physics.elastic import NEWTON
 from nipde.training.cases import CASES
-from nipde.training.run import BEST
 from nipde.training.weights import load_model
 
 SEED = 0
@@ -88,7 +89,7 @@ ROWS = [
 ]
 #: Minutes of processor time per network, by budget.
 BUDGETS = {"trial": 0.05, "quick": 5.0, "standard": 40.0}
-#: Budgets of networks alone, each judged under larger loads at once; what needs no training is in the other records.
+#: Budgets of networks alone: what needs no training has no budget, and is in the other records.
 NETWORKS_ALONE = ("standard",)
 
 
@@ -127,32 +128,19 @@ def measure(
     asked = [name for name in jobs if (name in only if only else name not in before)]
     for problem in RECIPES:
         if any(problem in name for name in asked):
-            for amplitude in AMPLITUDES if budget in NETWORKS_ALONE else AMPLITUDES[:1]:
+            for amplitude in AMPLITUDES:  # before workers need them
                 data(problem, work, amplitude=amplitude, trial=budget == "trial")
     with campaign.workers(workers) as pool:
-        later = [name for name in asked if jobs[name][0] == "amplitude"]  # needs the networks
-        for part in ([name for name in asked if name not in later], later):
-            for done in as_completed([pool.submit(_do, name, budget, work) for name in part]):
-                progress(done.result())
+        for done in as_completed([pool.submit(_do, name, budget, work) for name in asked]):
+            progress(done.result())
     rows = finished(work / budget, before)
     found: dict[str, list[dict[str, Any]]] = {place: [] for place in KINDS.values()}
     for name, (kind, *_) in jobs.items():
         if name in rows:
             more = {"trend": trend(rows[name]["curve"], rows[name]["paper"])} if kind == "network" else {}
             found[KINDS[kind]].append({**rows[name], **more})
-    found["amplitudes"] += _larger(found["rows"])
     pending = [name for name in jobs if name not in rows]
     return {"budget": budget, "minutes": BUDGETS[budget], "context": CONTEXT, **found, "pending": pending}
-
-
-def _larger(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What networks' own rows say of larger loads, gathered by problem and amplitude."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        for amplitude, test in row.get("larger", {}).items():
-            found.setdefault((row["problem"], amplitude), []).append({"label": row["label"], "test": test})
-    return [{"problem": problem, "amplitude": float(amplitude), "rows": same}
-            for (problem, amplitude), same in found.items()]  # fmt: skip
 
 
 def data(problem: str, work: Path, *, amplitude: float = 1.0, trial: bool = False) -> Archive:
@@ -210,8 +198,8 @@ def _network(row: Row, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
     model = load_model(out)
     larger = {
         f"{amplitude:g}": _judge_larger(model, row.problem, amplitude, budget=budget, work=work)
-        for amplitude in AMPLITUDES[1:] if budget in NETWORKS_ALONE
-    }  # fmt: skip
+        for amplitude in AMPLITUDES[1:]
+    }
     return {
         "problem": row.problem, "label": row.label, "recipe": asdict(recipe), "paper": row.paper, "trained": True,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -227,23 +215,16 @@ def _classical(problem: str, label: str, *, budget: str, work: Path, out: Path) 
 
 
 def _amplitude(problem: str, amplitude: float, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
-    """Everything on larger loads: networks as trained on those of amplitude 1, if their weights are here."""
-    trained = {
-        row.label: load_model(work / budget / row.name)
-        for row in ROWS
-        if row.problem == problem and all((work / budget / row.name / file).exists() for file in (RESULT, BEST))
-    }
+    """What needs no training, on larger loads; a network's row says it of the network."""
     rows: list[dict[str, Any]] = []
-    every: dict[str, Any] = {**untrained(), **trained}
-    for label, estimator in every.items():
+    for label, estimator in untrained().items():
         try:
             test = _judge_larger(estimator, problem, amplitude, budget=budget, work=work)
         except NipdeError as error:
             rows.append({"label": label, "failed": str(error)})
         else:
             rows.append({"label": label, "test": test})
-    without = [row.label for row in ROWS if row.problem == problem and row.label not in trained]
-    return {"problem": problem, "amplitude": amplitude, "rows": rows, "without": without}
+    return {"problem": problem, "amplitude": amplitude, "rows": rows}
 
 
 def _judge_larger(estimator: Any, problem: str, amplitude: float, *, budget: str, work: Path) -> dict[str, Any]:

@@ -69,11 +69,8 @@ def run(words: list[str]) -> int:
         noisy = with_white_noise(context, share=chosen.noise, seed=chosen.seed)
         posterior = estimator.posterior(noisy) if isinstance(estimator, ElasticGaussNewton) else None
         with torch.no_grad():
-            kernel = (
-                estimator(noisy)
-                if posterior is None
-                else BodyPredictor.of([posterior.body], like=noisy.loads.new_ones(()))
-            )
+            like = noisy.loads.new_ones(())
+            kernel = estimator(noisy) if posterior is None else BodyPredictor.of([posterior.body], like=like)
         advance(1)
     for name, pairs in (("in context", context), ("held out", queries)):
         error = relative_errors(pairs.grid, kernel.predict(pairs.loads), pairs.responses).mean()

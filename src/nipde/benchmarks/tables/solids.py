@@ -1,11 +1,12 @@
 """Mechanical MNIST and tissue: errors of every estimator, larger loads, and what is inside."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nipde.benchmarks.tables.learning import trends
 from nipde.benchmarks.tables.markdown import percent, table
 
+Row = dict[str, Any]
 PROBLEMS = {"mmnist": "Mechanical MNIST", "tissue": "Tissue"}
 
 
@@ -20,8 +21,8 @@ def solids(found: dict[str, Any]) -> str:
                 _rows(rows),
             ]
     parts += [
-        _compared(found, "amplitudes", "amplitude", "under larger loads", lambda value: f"{value:g} × the loads"),
-        _compared(found, "noises", "noise", "with noise", _noise), _meshes(found), _digits(found),
+        _compared(found["rows"], _larger(found), "amplitude", "under larger loads", "{:g} × the loads".format),
+        _compared(found["rows"], found["noises"], "noise", "with noise", _noise), _meshes(found), _digits(found),
         _fibres(found), _sets(found),
     ]  # fmt: skip
     parts.append(trends({f"{PROBLEMS[row['problem']]}, {row['label']}": row for row in found["rows"]}))
@@ -47,14 +48,27 @@ def _rows(rows: list[dict[str, Any]]) -> str:
     return table(head, cells)
 
 
-def _compared(found: dict[str, Any], where: str, what: str, title: str, head: Callable[[float], str]) -> str:
+def _larger(found: dict[str, Any]) -> list[Row]:
+    """What estimators that need no training say of larger loads, and networks in their own rows."""
+    entries = [{**entry, "rows": list(entry["rows"])} for entry in found["amplitudes"]]
+    for row in found["rows"]:
+        for amplitude, test in row.get("larger", {}).items():
+            which = {"problem": row["problem"], "amplitude": float(amplitude)}
+            entry = next((entry for entry in entries if which.items() <= entry.items()), None)
+            if entry is None:
+                entries.append(entry := {**which, "rows": []})
+            entry["rows"].append({"label": row["label"], "test": test})
+    return entries
+
+
+def _compared(usual: Sequence[Row], others: Sequence[Row], what: str, title: str, head: Callable[[float], str]) -> str:
     """Held-out errors of all estimators, one column per value of `what`."""
     parts = []
     for problem, name in PROBLEMS.items():
-        entries = {entry[what]: entry["rows"] for entry in found[where] if entry["problem"] == problem}
+        entries = {entry[what]: entry["rows"] for entry in others if entry["problem"] == problem}
         if not entries:
             continue
-        first = {row["label"]: row["test"]["held_out"]["mean"] for row in found["rows"] if row["problem"] == problem}
+        first = {row["label"]: row["test"]["held_out"]["mean"] for row in usual if row["problem"] == problem}
         columns = [{row["label"]: row for row in rows} for rows in entries.values()]
         cells = [
             (
