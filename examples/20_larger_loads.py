@@ -27,6 +27,7 @@ NONLINEAR = (
     "Conditioned NIPS, gated with head",
     "NIPS-mlp, 4 layers",
 )
+colours: dict[str, tuple[float, ...]] = {}
 figure, panels = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 for axes, (problem, title) in zip(panels, {"mmnist": "Mechanical MNIST", "tissue": "tissue"}.items(), strict=True):
     larger = [entry for entry in quick["amplitudes"] if entry["problem"] == problem]
@@ -40,9 +41,10 @@ for axes, (problem, title) in zip(panels, {"mmnist": "Mechanical MNIST", "tissue
         }  # fmt: skip
         style = "o-" if label in NONLINEAR else "s--"
         means = [100 * error["mean"] for error in errors.values()]
-        (line,) = axes.loglog(list(errors), means, style, markersize=4, label=label)
+        colour = colours.setdefault(label, plt.get_cmap("tab20")(len(colours)))
+        axes.loglog(list(errors), means, style, color=colour, markersize=4, label=label)
         ends = ([100 * error[end] for error in errors.values()] for end in ("low", "high"))
-        axes.vlines(list(errors), *ends, color=line.get_color())
+        axes.vlines(list(errors), *ends, color=colour)
     axes.set(title=title, xlabel="loads over those of training", ylabel="held-out error, %")
     axes.set(xticks=(1, 2, 4), xticklabels=(1, 2, 4))
     axes.minorticks_off()

@@ -1,7 +1,7 @@
 """Tables into documents.
 
 A document asks for a table with the lines `<!-- table: NAME -->` and `<!-- end table -->`; what stands between them
-is made from results/NAME.json and from nothing else; `headline` is made from several of these.
+is made from results/NAME.json and from nothing else; some tables are made from several of these.
 """
 
 import re
@@ -10,8 +10,11 @@ from pathlib import Path
 from nipde.benchmarks.record import read_record
 from nipde.benchmarks.tables.headline import headline
 from nipde.benchmarks.tables.render import render
+from nipde.benchmarks.tables.solids import solids_together
 from nipde.errors import NipdeError
 
+#: Tables of several records.
+TOGETHER = {"headline": headline, "solids": solids_together}
 BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n)(.*?)(<!-- end table -->)", re.DOTALL)
 
 
@@ -41,4 +44,4 @@ def documents_below(folder: Path) -> list[Path]:
 
 
 def _table_of(name: str, results: Path) -> str:
-    return headline(results) if name == "headline" else render(read_record(results, name))
+    return TOGETHER[name](results) if name in TOGETHER else render(read_record(results, name))

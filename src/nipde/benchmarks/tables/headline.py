@@ -6,16 +6,18 @@ from typing import Any
 
 from nipde.benchmarks.record import read_record
 from nipde.benchmarks.tables.markdown import percent, table
+from nipde.benchmarks.tables.solids import SOURCES as SOLIDS
+from nipde.benchmarks.tables.solids import longest
 
 #: Records it is made from.
-SOURCES = ("darcy-standard", "conditioned", "yardsticks", "solids-quick", "solids-standard")
+SOURCES = ("darcy-standard", "conditioned", "yardsticks", *SOLIDS)
 Cells = tuple[str, ...]
 
 
 def headline(results: Path) -> str:
     """Errors on systems that no training has seen: to loads of the context, and to loads that were never applied."""
     darcy, ours, classical, *solids = (read_record(results, name)["measured"] for name in SOURCES)
-    cells = [*_darcy(darcy, ours, classical), *_solids(*solids)]
+    cells = [*_darcy(darcy, ours, classical), *_solids(longest(solids))]
     head = ("problem", "estimator", "what it is told", "paper, in context", "in context", "**held out**")
     files = ", ".join(f"`results/{name}.json`" for name in SOURCES)
     return table(head, cells) + f"\n*From {files}.*\n"
@@ -50,16 +52,15 @@ def _darcy(darcy: dict[str, Any], ours: dict[str, Any], classical: dict[str, Any
             yield problem, label, what, "", percent(row["in_context"]["mean"]), percent(row["held_out"]["mean"])
 
 
-def _solids(solids: dict[str, Any], longer: dict[str, Any]) -> Iterator[Cells]:
-    """Networks as trained longest."""
+def _solids(solids: dict[str, Any]) -> Iterator[Cells]:
     told = {
         "ridge, GCV": "nothing",
         "Conditioned NIPS, gated with head": "",
         "Conditioned NIPS, elastic": "form of the law",
     }
     for problem, title in (("mmnist", "Mechanical MNIST, 100 pairs"), ("tissue", "tissue, 100 pairs")):
-        rows = {row["label"]: row for one in (solids, longer) for row in one["rows"] if row["problem"] == problem}
-        for row in sorted(rows.values(), key=lambda row: -row["test"]["held_out"]["mean"]):
+        rows = [row for row in solids["rows"] if row["problem"] == problem]
+        for row in sorted(rows, key=lambda row: -row["test"]["held_out"]["mean"]):
             if row["label"] not in told and not row["trained"]:
                 continue
             what = f"{row['seconds'] / 60:.0f} min of training" if row["trained"] else told[row["label"]]

@@ -1,4 +1,4 @@
-"""Numbers and tables in Markdown."""
+"""Numbers, tables and where they come from, in Markdown."""
 
 from typing import Any
 
@@ -14,3 +14,13 @@ def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
     """A table."""
     lines = [head, ("---",) * len(head), *rows]
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+def provenance(record: dict[str, Any]) -> str:
+    """Command, seed, commit, machine, day and file of a record."""
+    machine = record["machine"]
+    commit, *state = record["commit"].split(" ", 1)
+    return (
+        f"\n*`{record['command']}`, seed {record['seed']}, commit {' '.join([commit[:10], *state])}, "
+        f"{machine['cores']} × {machine['processor']}, {record['time'][:10]}; `results/{record['name']}.json`*\n"
+    )

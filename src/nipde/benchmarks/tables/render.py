@@ -11,6 +11,7 @@ from nipde.benchmarks.tables.discovery import dic, discovery
 from nipde.benchmarks.tables.estimators import symmetry, yardsticks
 from nipde.benchmarks.tables.formats import formats
 from nipde.benchmarks.tables.fuzz import fuzz
+from nipde.benchmarks.tables.markdown import provenance
 from nipde.benchmarks.tables.mechanics import mechanics
 from nipde.benchmarks.tables.mistakes import mistakes
 from nipde.benchmarks.tables.models import params, step, tokens, transforms
@@ -57,15 +58,5 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 def render(record: dict[str, Any]) -> str:
-    """The table, and below it command, seed, commit, machine and day."""
-    machine = record["machine"]
-    source = (
-        f"\n*`{record['command']}`, seed {record['seed']}, commit {_short(record['commit'])}, "
-        f"{machine['cores']} × {machine['processor']}, {record['time'][:10]}; `results/{record['name']}.json`*\n"
-    )
-    return TABLES[record["name"]](record["measured"]) + source
-
-
-def _short(commit: str) -> str:
-    head, *rest = commit.split(" ", 1)
-    return " ".join([head[:10], *rest])
+    """The table, and below it where it comes from."""
+    return TABLES[record["name"]](record["measured"]) + provenance(record)

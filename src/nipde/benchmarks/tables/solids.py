@@ -1,13 +1,29 @@
 """Mechanical MNIST and tissue: errors of every estimator, larger loads, and what is inside."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+from nipde.benchmarks.record import read_record
 from nipde.benchmarks.tables.learning import trends
-from nipde.benchmarks.tables.markdown import percent, table
+from nipde.benchmarks.tables.markdown import percent, provenance, table
 
 Row = dict[str, Any]
 PROBLEMS = {"mmnist": "Mechanical MNIST", "tissue": "Tissue"}
+#: Records of what needs no training and of networks, in the order of their budgets.
+SOURCES = ("solids-quick", "solids-standard")
+
+
+def solids_together(results: Path) -> str:
+    """One look at the records of all budgets."""
+    records = [read_record(results, name) for name in SOURCES]
+    return solids(longest([record["measured"] for record in records])) + "".join(map(provenance, records))
+
+
+def longest(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What was measured within several budgets as one: networks as trained longest."""
+    rows = {row["name"]: row for one in found for row in one["rows"]}
+    return {**found[0], "rows": list(rows.values())}
 
 
 def solids(found: dict[str, Any]) -> str:
@@ -26,25 +42,24 @@ def solids(found: dict[str, Any]) -> str:
         _fibres(found), _sets(found),
     ]  # fmt: skip
     parts.append(trends({f"{PROBLEMS[row['problem']]}, {row['label']}": row for row in found["rows"]}))
-    networks = f"Networks had {found['minutes']:g} minutes of processor time each, one thread."
     pending = f" Not run yet: {', '.join(found['pending'])}." if found["pending"] else ""
-    return "\n".join([part for part in parts if part] + [f"\n{networks}{pending}\n"])
+    return "\n".join([part for part in parts if part] + [f"\nMinutes are of processor time, one thread.{pending}\n"])
 
 
 def _rows(rows: list[dict[str, Any]]) -> str:
     cells = []
     for row in sorted(rows, key=lambda row: -row["test"]["held_out"]["mean"]):
         test = row["test"]
+        length = (f"{row['recipe']['minutes']:g}", f"{row['steps']:,}") if row["trained"] else ("", "")
         cells.append((
             row["label"], f"{row['parameters']:,}" if row["trained"] else "none trained",
             "" if row["paper"] is None else f"{row['paper']:.2f} %",
             percent(test["in_context"]["mean"]), percent(test["held_out"]["mean"]),
             f"{percent(test['held_out']['low'])} to {percent(test['held_out']['high'])}",
-            percent(test["worst_decile"]["mean"]), f"{row['steps']:,}" if row["trained"] else "",
-            f"{test['seconds_per_system']:.2g} s",
+            percent(test["worst_decile"]["mean"]), *length, f"{test['seconds_per_system']:.2g} s",
         ))  # fmt: skip
     head = ("estimator", "parameters", "paper, in context", "in context", "held out", "90 % interval", "worst decile",
-            "steps", "per specimen")  # fmt: skip
+            "minutes", "steps", "per specimen")  # fmt: skip
     return table(head, cells)
 
 
