@@ -62,6 +62,8 @@ def test_only_what_is_in_no_record_is_run(tmp_path):
     record = tmp_path / "results" / "solids-trial.json"
     before = earlier(record)
     assert set(before) == set(first)
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "data").symlink_to(tmp_path / "one" / "data")
     run_campaign("solids", "trial", work=tmp_path / "two", only=first[:1], **asked)
     after = earlier(record)
     assert set(after) == set(first)
