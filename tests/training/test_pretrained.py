@@ -8,6 +8,7 @@ import torch
 import nipde
 from nipde.cli import main
 from nipde.data.generate import generate
+from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
 from nipde.data.plan import Plan
 from nipde.data.problems import AdvectionRecipe, DarcyRecipe, MixedDarcyRecipe
 from nipde.errors import CheckpointError
@@ -22,6 +23,8 @@ EXPECTED = {
     "advection": (AdvectionRecipe, 0.02),
     "advection-gated": (AdvectionRecipe, 0.06),
 }
+#: These are told nothing of the law, and must beat every linear map.
+SOLIDS = {"mmnist-gated": MechanicalMnistRecipe(pairs=70), "tissue-gated": TissueRecipe(pairs=70)}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,7 @@ def made(tmp_path_factory):
 
 
 def test_the_shelf_holds_what_the_documents_name():
-    assert names() == sorted(EXPECTED)
+    assert names() == sorted([*EXPECTED, *SOLIDS])
     assert sum(path.stat().st_size for path in SHELF.iterdir()) < 4e6
 
 
@@ -48,7 +51,15 @@ def test_pretrained_weights_are_good(name, made):
     assert found["held_out"]["mean"] < worst
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", SOLIDS)
+def test_weights_of_solids_are_better_than_a_linear_map(name, tmp_path):
+    archive = generate(Plan(SOLIDS[name], systems=4, seed=77), tmp_path / "data", workers=1)
+    asked = {"context": 50, "loads": "train", "part": "train", "systems": 3, "inversion": False, "kernels": False}
+    ours, linear = (evaluate(one, archive, **asked)["held_out"]["mean"] for one in (load(name), nipde.Ridge()))
+    assert ours < 0.7 * linear
+
+
+@pytest.mark.parametrize("name", [*EXPECTED, *SOLIDS])
 def test_cards_say_what_the_weights_are(name):
     told = card(name)
     assert told["name"] == name

@@ -20,7 +20,10 @@ PAGE = Path("docs/cards.md")
 #: Records with rows that name the weights they measure.
 RECORDS = ("conditioned", "conditioned-laws")
 #: Words of these records for their systems.
-SYSTEMS = {"literal": "`darcy`", "mixed": "`darcy-mixed`", "advection": "`advection`"}
+SYSTEMS = {"literal": "`darcy`", "mixed": "`darcy-mixed`", "advection": "`advection`", "mmnist": "`mmnist`",
+           "tissue": "`tissue`"}  # fmt: skip
+#: Weights that are rows of the record of solids.
+SOLIDS = {"mmnist-gated": "mmnist-conditioned-solid", "tissue-gated": "tissue-conditioned-solid"}
 #: Recipes of balance laws name theirs; solids share this one.
 MINIMUM = (
     "u minimises ∫ ψ(∇u) - b·u dx, u = 0 on all sides; plane strain, large deformations, "
@@ -38,8 +41,8 @@ made from the weights' own cards, from the recipes and from `results/` by `pytho
 
 `nipde.load(NAME)` opens them; `nipde.training.pretrained.card(NAME)` has everything below and the whole recipe and
 calibration. [The weights](conditioned.md#the-weights) has the commands that make data and weights again. Errors are
-relative, in the norm of the grid, means over test systems and loads that are in no training: `results/conditioned.json`
-and `results/conditioned-laws.json`.
+relative, in the norm of the grid, means over test systems and loads that are in no training:
+`results/conditioned.json`, `results/conditioned-laws.json` and `results/solids-standard.json`.
 """
 DATA = """\
 ## Data
@@ -52,7 +55,7 @@ prints the card of one that was made, `nipde verify ARCHIVE --rebuild 3` makes i
 
 def page(results: Path) -> str:
     """All of it."""
-    rows = [row for name in RECORDS for row in read_record(results, name)["measured"]["rows"]]
+    rows = [row for name in RECORDS for row in read_record(results, name)["measured"]["rows"]] + _solids(results)
     models = [model_card(name, [row for row in rows if row["weights"] == name]) for name in names()]
     return "\n".join([HEAD, *models, DATA, *map(data_card, PROBLEMS.values())]).rstrip() + "\n"
 
@@ -62,17 +65,18 @@ def model_card(name: str, measured: list[dict[str, Any]]) -> str:
     about = card(name)
     training, calibration = about["training"], about.get("calibration")
     recipe, found = training["recipe"], training["validation"]
+    noise = [recipe["noise"]] if isinstance(recipe["noise"], float) else recipe["noise"]
     digests = training["data"].split("+")
     lines = [
         ("Range", about["about"]),
         ("Limits", about["limits"]),
         ("Model", _model(recipe["model"])),
         ("Training data", f"{len(digests)} archive{'s' * (len(digests) > 1)}, by digest {_digests(digests)}"),
-        ("Training", f"contexts of {_listed(sorted(recipe['context']))} pairs; noise of {_shares(recipe['noise'])} of "
+        ("Training", f"contexts of {_listed(sorted(recipe['context']))} pairs; noise of {_shares(noise)} of "
                      f"the responses; step {training['step']:,} of {about['curve'][-1]['step']:,.0f} was the best; "
                      f"{about['curve'][-1]['seconds'] / 60:.0f} minutes, seed {recipe['seed']}"),
         ("Validation", f"held-out error {percent(found['held_out'])} with {recipe['context'][0]} pairs and "
-                       f"{100 * recipe['noise'][0]:g} % noise"),
+                       f"{100 * noise[0]:g} % noise"),
         ("Bands and alarm", "none" if calibration is None else _calibration(calibration)),
     ]  # fmt: skip
     return f"### Weights `{name}`\n\n{_bullets(lines)}\n{_measured(measured)}"
@@ -107,9 +111,9 @@ def data_card(kind: type[Recipe]) -> str:
 
 
 def _model(model: dict[str, Any]) -> str:
-    drift = " with drift" if model["drift"] else ""
+    more = " with drift" * model["drift"] + " with a head" * model.get("head", False)
     return (
-        f"Conditioned NIPS, {model['prior']} prior{drift}; {model['layers']} layers of {model['channels']} channels, "
+        f"Conditioned NIPS, {model['prior']} prior{more}; {model['layers']} layers of {model['channels']} channels, "
         f"{model['terms']} terms"
     )
 
@@ -121,6 +125,17 @@ def _calibration(found: dict[str, Any]) -> str:
         f"archive {_digests([found['archive']])}, with {_listed(found['pairs'])} pairs and noise of "
         f"{_shares(found['noise'])}; alarm above a score of {found['threshold']:.1f}"
     )
+
+
+def _solids(results: Path) -> list[dict[str, Any]]:
+    """Rows of the record of solids as those of other records."""
+    found = read_record(results, "solids-standard")["measured"]
+    rows = {row["name"]: row for row in found["rows"]}
+    return [
+        {"weights": weights, "systems_of": rows[name]["problem"], "nodes": 29, "pairs": found["context"], "noise": 0.0,
+         "held_out": rows[name]["test"]["held_out"]}
+        for weights, name in SOLIDS.items()
+    ]  # fmt: skip
 
 
 def _measured(rows: list[dict[str, Any]]) -> str:
