@@ -7,12 +7,12 @@ from nipde.measurements.read import interpret
 
 
 def test_every_damaged_file_ends_in_an_ordinary_error_or_in_pairs():
-    found = fuzz(500, seed=1)
+    found = fuzz(2_000, seed=1)
     assert found["untyped"] == {"parse": 0, "interpret": 0}
     assert found["slow_calls"] == 0
     assert all(set(outcomes) == {"done", "MeasurementError"} for outcomes in found["outcomes"].values())
     total = {what: sum(row[what] for row in found["rows"]) for what in ("inputs", "parsed", "interpreted")}
-    assert total["inputs"] == 500
+    assert total["inputs"] == 2_000
     assert total["parsed"] == found["outcomes"]["parse"]["done"] == sum(found["outcomes"]["interpret"].values())
     assert total["interpreted"] == found["outcomes"]["interpret"]["done"]
     assert {row["format"] for row in found["rows"]} == set(FORMATS)

@@ -88,17 +88,17 @@ def test_a_wrong_name_is_told_the_right_ones():
 
 
 def test_a_run_becomes_weights_with_a_card(tmp_path, capsys):
-    plan = Plan(DarcyRecipe(nodes=7, pairs=6), systems=40, seed=5, split=(0.2, 0.7, 0.1))
+    plan = Plan(DarcyRecipe(nodes=7, pairs=6), systems=30, seed=5, split=(0.2, 0.7, 0.1))
     archive = generate(plan, tmp_path / "data", workers=1)
     model = nipde.ModelRecipe("conditioned", channels=4)
     recipe = nipde.TrainingRecipe(model, context=3, queries=2, steps=2, validate_every=1, batch=2)
     nipde.fit(recipe, archive, tmp_path / "run")
     words = ["--name", "mine", "--out", str(tmp_path / "shelf"), "--about", "a try"]
-    words += ["--calibrate", str(tmp_path / "data"), "--systems", "19"]  # the fewest that bands of 95 % need
+    words += ["--calibrate", str(tmp_path / "data")]
     assert main(["publish", str(tmp_path / "run"), *words]) == 0
     told = json.loads((tmp_path / "shelf" / "mine.json").read_text())
     assert (told["about"], len(told["curve"])) == ("a try", 2)
-    assert told["calibration"]["systems"] == 19
+    assert told["calibration"]["systems"] == 21
     assert nipde.load(tmp_path / "shelf" / "mine.safetensors").calibration is not None
     again = nipde.load_model(tmp_path / "shelf" / "mine.safetensors")
     trained = nipde.load_model(tmp_path / "run")

@@ -132,8 +132,8 @@ def _solids(results: Path) -> list[dict[str, Any]]:
     found = read_record(results, "solids-standard")["measured"]
     rows = {row["name"]: row for row in found["rows"]}
     return [
-        {"weights": weights, "systems_of": rows[name]["problem"], "nodes": 29, "pairs": found["context"], "noise": 0.0,
-         "held_out": rows[name]["test"]["held_out"]}
+        {"weights": weights, "systems_of": rows[name]["problem"], "pairs": found["context"], "noise": 0.0,
+         "nodes": card(weights)["training"]["grid"]["axes"][0]["nodes"], "held_out": rows[name]["test"]["held_out"]}
         for weights, name in SOLIDS.items()
     ]  # fmt: skip
 

@@ -50,8 +50,9 @@ def run(words: list[str]) -> int:
             progress=advance,
         )
     say(_table(found))
+    systems = f"{found['systems']} {found['part']} system{'s' * (found['systems'] > 1)}"
     say(
-        f"{found['systems']} {found['part']} systems, {found['pairs']} pairs each, {found['queries']} loads held out, "
+        f"{systems}, {found['pairs']} pairs each, {found['queries']} loads held out, "
         f"noise {100 * found['noise']:g} % on responses, {100 * found['load_noise']:g} % on loads, "
         f"{found['seconds_per_system']:.2g} s per estimate"
     )
