@@ -178,6 +178,32 @@ def test_order_rotation_and_units_change_nothing(model, noise):
         assert gap(found.identifiable(), expected.identifiable()) <= 1e-7, what
 
 
+@pytest.mark.parametrize(("sharp", "gaps"), [(False, 0.0), (True, 0.0), (False, 0.3)], ids=["smooth", "sharp", "gaps"])
+def test_systems_together_are_what_they_are_alone(model, sharp, gaps):
+    if sharp:
+        model = model.sharpened()
+    alone = [pairs_of(noise=noise, seed=seed) for seed, noise in enumerate((0.005, 0.02, 0.1))]
+    seen = torch.rand(3, *alone[0].responses.shape, generator=torch.Generator().manual_seed(0)) >= gaps
+    seen[1] = True
+    if gaps:
+        alone = [replace(pairs, mask=mask) for pairs, mask in zip(alone, seen, strict=True)]
+    together = replace(
+        alone[0],
+        loads=torch.stack([pairs.loads for pairs in alone]),
+        responses=torch.stack([pairs.responses for pairs in alone]),
+        noise=torch.stack([torch.as_tensor(pairs.noise) for pairs in alone]),
+        mask=seen if gaps else None,
+    )
+    kernel, found = model.with_posteriors(together)
+    assert kernel.batch == (3,)
+    for number, (pairs, one) in enumerate(zip(alone, found, strict=True)):
+        own, expected = model.with_posterior(pairs)
+        assert gap(kernel.coefficient[number], own.coefficient) <= 1e-8
+        assert gap(one.coefficient, expected.coefficient) <= 1e-8
+        assert gap(one.deviation(), expected.deviation()) <= 1e-7
+        assert gap(one.identifiable(), expected.identifiable()) <= 1e-7
+
+
 # What must not break it
 
 

@@ -40,11 +40,11 @@ SIDES, FEW_PAIRS = (64, 128, 256, 512), 5
 
 def measure(*, quick: bool) -> dict[str, Any]:
     """Both priors."""
-    nodes, sides = (15, SIDES[:2]) if quick else (NODES, SIDES)
+    nodes, rounds, sides = (15, 3, SIDES[:2]) if quick else (NODES, REPEATS, SIDES)
     before = torch.get_num_threads()
     torch.set_num_threads(THREADS)
     try:
-        ratios = [{"prior": prior, **_ratio(prior, nodes)} for prior in PRIORS]
+        ratios = [{"prior": prior, **_ratio(prior, nodes, rounds)} for prior in PRIORS]
     finally:
         torch.set_num_threads(before)
     growth = []
@@ -73,12 +73,12 @@ def run_point(prior: str, side: int) -> tuple[float, int]:
 
 
 @torch.no_grad()
-def _ratio(prior: str, nodes: int) -> dict[str, float]:
+def _ratio(prior: str, nodes: int, rounds: int) -> dict[str, float]:
     call = _call(prior, nodes, PAIRS)
     with _Recorder() as recorder, _watched(recorder):
         call()
     runs = {"whole": call, "bare": _again(recorder.calls), "with_local": _again(recorder.with_local)}
-    whole, bare, local = map(median, in_turns(runs, rounds=REPEATS, clock=time.perf_counter).values())
+    whole, bare, local = map(median, in_turns(runs, rounds=rounds, clock=time.perf_counter).values())
     return {"ratio": whole / bare, "ratio_with_local": whole / local, "seconds": whole, "products": len(recorder.calls)}
 
 

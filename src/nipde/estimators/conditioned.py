@@ -108,30 +108,38 @@ class ConditionedNIPS(nn.Module):
         """How sure the inferred coefficients of one system are; where a law was assumed."""
         return self.with_posterior(pairs)[1]
 
-    @torch.no_grad()
     def with_posterior(self, pairs: Pairs) -> tuple[ConditionedKernel, MaterialPosterior]:
         """The kernel of one system, and how sure the coefficients that it has inferred are."""
+        if pairs.batch:
+            raise PairsError(expected="one system", got=f"a batch {pairs.batch}", remedy="use with_posteriors")
+        kernel, (posterior,) = self.with_posteriors(pairs)
+        return kernel, posterior
+
+    @torch.no_grad()
+    def with_posteriors(self, pairs: Pairs) -> tuple[ConditionedKernel, list[MaterialPosterior]]:
+        """The kernel of a batch, and a posterior for every system in it: much faster than one after the other."""
         self._check(pairs)
-        if not isinstance(self.prior, EllipticPrior) or pairs.batch:
+        if not isinstance(self.prior, EllipticPrior):
             raise PairsError(
-                expected="one system, and weights that infer a material",
-                got=f"a batch {pairs.batch}" if pairs.batch else "weights that infer none",
-                remedy="take one system, and an elliptic prior",
+                expected="weights that infer a material",
+                got="weights that infer none",
+                remedy="use an elliptic prior",
             )
         pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
         flat = _on_unit_box(pairs.along_one_axis())
         whole = flat if flat.mask is None else completed(flat, self._of)
         noise = self._noise(whole)
         whitened = self._whitened(whole, noise)
-        prior, posterior = self.prior.with_posterior(whitened)
+        prior, posteriors = self.prior.with_posteriors(whitened)
         kernel = self._conditioned(whole, noise, whitened, prior)
         if flat.mask is not None:
-            measured = float(flat.mask.double().mean())
+            measured = flat.mask.flatten(1).to(noise).mean(1)
             # What was filled in tells nothing: the same values, each a little less certain.
-            posterior = self.prior.with_posterior(self._whitened(whole, noise / measured**0.5))[1]
+            posteriors = self.prior.with_posteriors(self._whitened(whole, noise / measured**0.5))[1]
             kernel = self._distrusted(kernel, whole, noise, flat.mask)
-        posterior = replace(posterior, coefficient=posterior.coefficient * flat.grid.ratio(pairs.grid) ** 2)
-        return kernel.with_batch(()).stretched(pairs.grid), posterior
+        unit = flat.grid.ratio(pairs.grid) ** 2
+        posteriors = [replace(one, coefficient=one.coefficient * unit) for one in posteriors]
+        return kernel.with_batch(pairs.batch).stretched(pairs.grid), posteriors
 
     @property
     def sharp(self) -> bool:

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from nipde.context.noise import with_white_noise_each
 from nipde.context.pairs import Pairs
+from nipde.context.sampling import Draw
 from nipde.data.archive import Archive
+from nipde.data.system import System
 from nipde.errors import ArchiveError
 from nipde.estimators.conditioned import ConditionedNIPS
 from nipde.estimators.conditioning.calibration import Calibration, Stratum, noise_share, signature
@@ -35,6 +37,9 @@ MATERIALS = 50
 FALSE_ALARMS = 0.02
 #: Numbers of a signature that differ by less are alike, however narrow calibration found them: 5 %.
 LEAST_DEVIATION = 0.05
+
+Places = Int[np.ndarray, " place"]
+Ratios = Float[np.ndarray, "system number"]
 
 
 def calibrated(
@@ -90,29 +95,38 @@ def contexts(
 ) -> Iterator[tuple[Pairs, Pairs]]:
     """Some systems at a time: noisy pairs as `choose` draws them, and up to `QUERIES` others without noise."""
     draw = choose(archive, part=part, context=context, loads=part, systems=systems, seed=seed)
-    for places in np.array_split(np.arange(len(draw.systems)), -(-len(draw.systems) // BATCH)):
-        read, seeds = archive.read(draw.systems[places]), draw.seeds[places].tolist()
-        exact = pairs_of(read, draw.contexts[places])
-        yield with_white_noise_each(exact, share=noise, seeds=seeds), pairs_of(read, draw.queries[places, :QUERIES])
+    for read, places in _batches(archive, draw):
+        yield _noisy(read, draw, places, noise), pairs_of(read, draw.queries[places, :QUERIES])
 
 
 @torch.no_grad()
 def material_ratios(
     model: ConditionedNIPS, archive: Archive, *, part: str, context: int, noise: float, systems: int | None, seed: int
-) -> "Ratios":
+) -> Ratios:
     """|error of log b| over its deviation at all free nodes of up to `MATERIALS` systems of known permeability."""
     weight = next(model.parameters())
     at_most = MATERIALS if systems is None else min(systems, MATERIALS)
     draw = choose(archive, part=part, context=context, loads=part, systems=at_most, seed=seed)
-    read = archive.read(draw.systems)
-    pairs = with_white_noise_each(pairs_of(read, draw.contexts), share=noise, seeds=draw.seeds.tolist())
-    found = []
-    for number, hidden in enumerate(read.hidden[:, 0]):
-        own = pairs.system(number).to(dtype=weight.dtype, device=weight.device)
-        posterior = model.posterior(own)
-        ratio = (posterior.coefficient.double().cpu() / torch.from_numpy(hidden.astype(np.float64))).log().abs()
-        found.append((ratio / posterior.deviation().double().cpu())[torch.tensor(read.grid.unknown)])
+    free, found = torch.tensor(archive.grid.unknown), []
+    for read, places in _batches(archive, draw):
+        pairs = _noisy(read, draw, places, noise).to(dtype=weight.dtype, device=weight.device)
+        _, posteriors = model.with_posteriors(pairs)
+        for posterior, hidden in zip(posteriors, torch.from_numpy(read.hidden[:, 0]).double(), strict=True):
+            ratio = (posterior.coefficient.double().cpu() / hidden).log().abs() / posterior.deviation().double().cpu()
+            found.append(ratio[free])
     return torch.stack(found).numpy()
+
+
+def _batches(archive: Archive, draw: Draw) -> Iterator[tuple[System, Places]]:
+    """What was drawn, some systems at a time, and their places in the draw."""
+    for places in np.array_split(np.arange(len(draw.systems)), -(-len(draw.systems) // BATCH)):
+        yield archive.read(draw.systems[places]), places
+
+
+def _noisy(read: System, draw: Draw, places: Places, noise: float) -> Pairs:
+    """Contexts as they were drawn."""
+    exact = pairs_of(read, draw.contexts[places])
+    return with_white_noise_each(exact, share=noise, seeds=draw.seeds[places].tolist())
 
 
 def conformal_quantile(ratios: Float[np.ndarray, "system number"], level: float) -> float:
@@ -127,7 +141,6 @@ def conformal_quantile(ratios: Float[np.ndarray, "system number"], level: float)
     return float(np.partition(ratios, rank - 1, axis=None)[rank - 1])
 
 
-Ratios = Float[np.ndarray, "system number"]
 Numbers = dict[str, Float[np.ndarray, " system"]]
 
 

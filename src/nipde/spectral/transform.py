@@ -63,7 +63,7 @@ class Transform(ABC):
 
     @abstractmethod
     def _analyse(self, place: int, field: Tensor) -> Tensor:
-        """Transform the last axis, which is axis `place` of the grid."""
+        """Transform axis `place` of the grid."""
 
     @abstractmethod
     def _synthesise(self, place: int, coefficients: Tensor) -> Tensor:
@@ -72,27 +72,48 @@ class Transform(ABC):
     def _each_axis(self, values: Tensor, step: Callable[[int, Tensor], Tensor]) -> Tensor:
         if values.dtype in (torch.float16, torch.bfloat16):
             values = values.float()  # neither CPU FFTs nor long sums survive half precision
-        with torch.autocast(values.device.type, enabled=False):
-            for place in range(self.grid.dimension):
-                axis = place - self.grid.dimension
-                values = step(place, values.movedim(axis, -1)).movedim(-1, axis)
+        if torch.is_autocast_enabled(values.device.type):
+            with torch.autocast(values.device.type, enabled=False):
+                return self._each_axis(values, step)
+        for place in range(self.grid.dimension):
+            values = step(place, values)
         return values
+
+    def _on_last_axis(self, place: int, values: Tensor, step: Callable[[Tensor], Tensor]) -> Tensor:
+        axis = place - self.grid.dimension
+        return step(values.movedim(axis, -1)).movedim(-1, axis)
 
 
 class DenseTransform(Transform):
     """Matrix products with the nodal basis."""
 
     def _analyse(self, place: int, field: Tensor) -> Tensor:
-        return field @ _weighted_columns(self.grid.axes[place], self.shape[place], field.dtype, field.device)
+        axis, modes = self.grid.axes[place], self.shape[place]
+        return self._product(place, field, _weighted_columns(axis, modes, field.dtype, field.device))
 
     def _synthesise(self, place: int, coefficients: Tensor) -> Tensor:
-        return coefficients @ _rows(self.grid.axes[place], self.shape[place], coefficients.dtype, coefficients.device)
+        axis, modes = self.grid.axes[place], self.shape[place]
+        return self._product(place, coefficients, _rows(axis, modes, coefficients.dtype, coefficients.device))
+
+    def _product(self, place: int, values: Tensor, matrix: Tensor) -> Tensor:
+        """The last two axes stay where they are: moving takes longer than a small product."""
+        if place == self.grid.dimension - 1:
+            return values @ matrix
+        if place == self.grid.dimension - 2:
+            return matrix.mT @ values
+        return self._on_last_axis(place, values, lambda moved: moved @ matrix)
 
 
 class FastTransform(Transform):
     """Real FFTs of the extension that fits the boundary."""
 
     def _analyse(self, place: int, field: Tensor) -> Tensor:
+        return self._on_last_axis(place, field, lambda moved: self._sums(place, moved))
+
+    def _synthesise(self, place: int, coefficients: Tensor) -> Tensor:
+        return self._on_last_axis(place, coefficients, lambda moved: self._series(place, moved))
+
+    def _sums(self, place: int, field: Tensor) -> Tensor:
         axis, modes = self.grid.axes[place], self.shape[place]
         norms = field.new_tensor(axis.spacing * _norms(axis)[:modes])
         if isinstance(axis.boundary, Dirichlet):
@@ -103,7 +124,7 @@ class FastTransform(Transform):
         pairs = torch.stack([spectrum.real, -spectrum.imag], dim=-1).flatten(-2)
         return torch.cat([pairs[..., :1], pairs[..., 2:]], dim=-1)[..., :modes] * norms
 
-    def _synthesise(self, place: int, coefficients: Tensor) -> Tensor:
+    def _series(self, place: int, coefficients: Tensor) -> Tensor:
         axis, modes = self.grid.axes[place], self.shape[place]
         norms = _norms(axis)
         full = pad(coefficients, (0, len(norms) - modes)) * coefficients.new_tensor(norms)

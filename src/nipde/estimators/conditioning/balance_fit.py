@@ -42,6 +42,10 @@ class Belief:
     evenness: Float[Tensor, "system coefficient *space"]
     faces: tuple[Tensor, ...] | None = None
 
+    def __getitem__(self, systems: slice) -> "Belief":
+        faces = None if self.faces is None else tuple(face[systems] for face in self.faces)
+        return Belief(self.centre[systems], self.certainty[systems], self.evenness[systems], faces)
+
 
 class BalanceFit:
     """Whitened pairs of a scalar law, ready for steps."""

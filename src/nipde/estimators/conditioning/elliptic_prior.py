@@ -49,14 +49,22 @@ class EllipticPrior(nn.Module):
         """Coefficients by balance, belief, balance."""
         return self._kernel_of(pairs, self._fitted(pairs)[1])
 
-    def with_posterior(self, pairs: Whitened) -> tuple[EllipticKernel, MaterialPosterior]:
-        """The same, and how sure the coefficients are."""
-        fit, found, belief = self._fitted(pairs)
-        view = Linearised(fit, found, self._solved(pairs, found))
+    def with_posteriors(self, pairs: Whitened) -> tuple[EllipticKernel, list[MaterialPosterior]]:
+        """The same, and how sure the coefficients of every system are."""
+        _, found, belief = self._fitted(pairs)
+        solved = self._solved(pairs, found)
         before = Belief(torch.zeros_like(found), *self._constants(found))
         kernel = self._kernel_of(pairs, found)
-        coefficient = (kernel * (1 / pairs.level).to(found)).coefficient[0]
-        return kernel, MaterialPosterior(view, belief, before, coefficient)
+        coefficients = (kernel * (1 / pairs.level).to(found)).coefficient
+        posteriors = []
+        for number, coefficient in enumerate(coefficients):
+            one = slice(number, number + 1)
+            view = Linearised(self._fit(pairs[one]), found[one], solved[one])
+            posteriors.append(MaterialPosterior(view, belief[one], before[one], coefficient))
+        return kernel, posteriors
+
+    def _fit(self, pairs: Whitened) -> BalanceFit:
+        return BalanceFit(pairs, model_error=self.model_error.exp(), mean_power=self.mean_power)
 
     def _fitted(self, pairs: Whitened) -> tuple[BalanceFit, Tensor, Belief]:
         """Coefficients with their checkerboard, and what was believed of them."""
@@ -66,7 +74,7 @@ class EllipticPrior(nn.Module):
                 expected="a Dirichlet axis", got="none: u is free up to a constant",
                 remedy="clamp an axis of the grid, or use a gated prior",
             )  # fmt: skip
-        fit = BalanceFit(pairs, model_error=self.model_error.exp(), mean_power=self.mean_power)
+        fit = self._fit(pairs)
         shape = (len(pairs.loads), self.coefficients, *pairs.grid.shape)
         found = pairs.loads.new_zeros(shape)
         belief = Belief(found, *self._constants(found))

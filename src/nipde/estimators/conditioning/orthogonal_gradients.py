@@ -17,14 +17,15 @@ def conjugate_gradients(normal: Any, diagonal: Tensor, right: Tensor, iterations
     found, residual = torch.zeros_like(right), right
     better = residual / diagonal
     direction, energy = better, (residual * better).sum(axes, keepdim=True)
-    before_all: list[tuple[Tensor, Tensor]] = []
-    for _ in range(iterations):
-        before_all.append((residual, better / energy.clamp(min=tiny)))
+    earlier, duals = right.new_empty(2, len(right), iterations, right[0].numel())
+    for number in range(iterations):
+        earlier[:, number] = residual.flatten(1)
+        duals[:, number] = (better / energy.clamp(min=tiny)).flatten(1)
         image = normal(direction)
         amount = energy / (direction * image).sum(axes, keepdim=True).clamp(min=tiny)
         found, residual = found + amount * direction, residual - amount * image
-        for earlier, dual in before_all:
-            residual = residual - (residual * dual).sum(axes, keepdim=True) * earlier
+        shares = duals[:, : number + 1] @ residual.flatten(1).unsqueeze(-1)
+        residual = residual - (earlier[:, : number + 1].mT @ shares).view_as(residual)
         better = residual / diagonal
         before, energy = energy, (residual * better).sum(axes, keepdim=True)
         direction = better + energy / before.clamp(min=tiny) * direction

@@ -6,7 +6,7 @@
 orthogonal Q at any noise, for every invertible Q at zero noise. What follows must be blind to rotations.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from jaxtyping import Float
@@ -40,9 +40,13 @@ class Whitened:
     strengths: Float[Tensor, "system pair"]
     penalty: Float[Tensor, " system"]
 
-    def turned(self, fields: Float[Tensor, "system old component *space"]) -> Float[Tensor, "system pair *rest"]:
+    def __getitem__(self, systems: slice) -> "Whitened":
+        of = {field.name: getattr(self, field.name)[systems] for field in fields(self) if field.name != "grid"}
+        return Whitened(self.grid, **of)
+
+    def turned(self, given: Float[Tensor, "system old component *space"]) -> Float[Tensor, "system pair *rest"]:
         """Fields of the original pairs, mixed by V."""
-        return torch.einsum("sop,so...->sp...", self.mixing.to(fields), fields)
+        return torch.einsum("sop,so...->sp...", self.mixing.to(given), given)
 
 
 def whiten(
