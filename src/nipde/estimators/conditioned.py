@@ -117,7 +117,7 @@ class ConditionedNIPS(nn.Module):
 
     @torch.no_grad()
     def with_posteriors(self, pairs: Pairs) -> tuple[ConditionedKernel, list[MaterialPosterior]]:
-        """The kernel of a batch, and a posterior for every system in it: much faster than one after the other."""
+        """The kernel of a batch, and a posterior for every system in it, in the order of the batch."""
         self._check(pairs)
         if not isinstance(self.prior, EllipticPrior):
             raise PairsError(
