@@ -1,4 +1,4 @@
-"""Sphinx set-up: MyST pages, tutorials and notebooks that are run, API from docstrings, gallery from examples/."""
+"""Sphinx set-up: MyST pages, tutorials and pages of code that are run, API from docstrings, gallery from examples/."""
 
 import os
 import sys

@@ -1,9 +1,9 @@
 """
-Error against steps
-===================
+Learning curves of the paper's models
+=====================================
 
-What the benchmark has on record: validation errors of the paper's models while they learn, under equal processor
-time, and the power of the number of steps that fits them.
+Recorded results: validation errors of the paper's models during training with equal processor time, and the power law
+in the number of steps that fits them.
 """
 
 import json

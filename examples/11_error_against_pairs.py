@@ -2,8 +2,8 @@
 Error against the number of pairs
 =================================
 
-What the benchmark has on record: how the error on loads that were never applied falls as a specimen is measured more
-often, for every estimator. Two phases, 21 × 21 nodes, rough loads.
+Recorded results: held-out error against the number of pairs, for every estimator. Two phases, 21 × 21 nodes, rough
+loads.
 """
 
 import json
@@ -19,9 +19,9 @@ paper = json.loads((records / "darcy-standard.json").read_text())["measured"]["r
 nips = next(row for row in paper if (row["law"], row["case"]) == ("darcy-literal", "21-nips-2"))["unseen_loads"]
 
 # %%
-# Solid: our model, whose weights are the same for every number of pairs. Dashed: methods that are told the law or true
-# kernels of other systems. Dotted: methods that are told nothing. A cross: the paper's NIPS as we trained it, on 90
-# systems for 20 minutes; its weights are bound to 50 pairs. Bars are 90 % intervals over test systems.
+# Solid: Conditioned NIPS, the same weights for every number of pairs. Dashed: methods that know the equation or true
+# kernels of other systems. Dotted: methods without prior knowledge. Cross: the paper's NIPS as we trained it, on 90
+# systems for 20 minutes, for 50 pairs only. Bars are 90 % intervals over test systems. All on same-solver data.
 SHOWN = {
     "darcy-two-phase": ("Conditioned NIPS, elliptic", "C0o-"),
     "darcy-two-phase-gated": ("Conditioned NIPS, gated", "C1o-"),
@@ -36,8 +36,8 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constraine
 
 
 def draw(axes, name, label, style, noise=0.0):
-    mine = [row for row in rows if (row["weights"] or row["estimator"], row["noise"]) == (name, noise)]
-    pairs, errors = [row["pairs"] for row in mine], [row["held_out"] for row in mine]
+    selected = [row for row in rows if (row["weights"] or row["estimator"], row["noise"]) == (name, noise)]
+    pairs, errors = [row["pairs"] for row in selected], [row["held_out"] for row in selected]
     axes.vlines(pairs, *([100 * error[end] for error in errors] for end in ("low", "high")), color=style[:2])
     axes.loglog(pairs, [100 * error["mean"] for error in errors], style, markersize=4, label=label)
 

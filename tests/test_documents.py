@@ -15,10 +15,9 @@ import nipde
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 TUTORIALS = sorted(path for path in (ROOT / "docs" / "tutorials").glob("*.md") if path.stem != "index")
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-DOCUMENTS += sorted(
-    path for part in ("tutorials", "concepts", "notebooks") for path in (ROOT / "docs" / part).glob("*.md")
-)
+PARTS = (".", "tutorials", "how-to", "explanation", "reference")
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+DOCUMENTS += sorted(path for part in PARTS for path in (ROOT / "docs" / part).glob("*.md"))
 FENCED = re.compile(r"^(`{3,}).*?^\1$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
 
@@ -47,8 +46,9 @@ def test_the_readme_runs_from_an_empty_folder(tmp_path):
         subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_the_page_on_interoperability_runs_in_an_empty_folder(tmp_path):
-    code = blocks("python", document="docs/interoperability.md")
+    code = blocks("python", document="docs/how-to/interoperability.md")
     assert len(code) >= 7
     done = subprocess.run([sys.executable, "-c", "\n".join(code)], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -56,15 +56,16 @@ def test_the_page_on_interoperability_runs_in_an_empty_folder(tmp_path):
     assert left == {"mine.safetensors", "shared", "advection11", "advection11.hdf5"}
 
 
+@pytest.mark.slow
 def test_the_page_on_solids_runs():
-    code = "\n".join(blocks("python", document="docs/solids.md"))
+    code = "\n".join(blocks("python", document="docs/how-to/solids.md"))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     within = float(done.stdout.splitlines()[-2])
     assert 0.7 < within <= 1  # of bands of 90 %
 
 
-#: CI builds the documentation first, which runs every example and tutorial and fails if one does: once is enough.
+#: .ci/full builds the documentation first, which runs every example and tutorial and fails if one does.
 not_yet_run = pytest.mark.skipif("NIPDE_DOCS_BUILT" in os.environ, reason="the documentation has run it just before")
 
 
@@ -73,6 +74,7 @@ def test_examples_are_short(example):
     assert len(example.read_text().splitlines()) < 60
 
 
+@pytest.mark.slow
 @not_yet_run
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(example, tmp_path):
@@ -94,6 +96,7 @@ def test_every_block_of_a_tutorial_is_one_that_is_run(follow, tutorial):
     assert len(follow.BLOCK.findall(text)) == len(shown) >= 3
 
 
+@pytest.mark.slow
 @not_yet_run
 @pytest.mark.timeout(900)  # most of it waits for training and inversions on a busy machine
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.stem)

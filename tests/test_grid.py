@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nipde.boundary import BOUNDARIES, Dirichlet, Neumann, Periodic
 from nipde.errors import GridError, NipdeError, ShapeError
 from nipde.grid import Axis, Grid
-from nipde.physics.manufactured import observed_orders
+from nipde.testing.manufactured import observed_orders
 
 KINDS = list(BOUNDARIES.values())
 EVERY_MIX = [mix for dimension in (1, 2, 3) for mix in combinations_with_replacement(KINDS, dimension)]
@@ -101,14 +101,14 @@ def test_inner_unknown_and_corners_agree_with_each_other(grid):
     cut = np.zeros(grid.shape, dtype=bool)
     cut[grid.inner] = True
     assert np.array_equal(cut, grid.unknown)
-    assert grid.unknown.sum() == np.prod([a.nodes - 2 * a.boundary.clamped for a in grid.axes])
+    assert grid.unknown.sum() == np.prod([a.nodes - 2 * a.boundary.essential for a in grid.axes])
 
-    times_clamped = np.zeros(grid.shape, dtype=int)
+    times_fixed = np.zeros(grid.shape, dtype=int)
     for place, axis in enumerate(grid.axes):
-        if axis.boundary.clamped:
-            times_clamped += np.isin(np.indices(grid.shape)[place], [0, axis.nodes - 1])
-    assert np.array_equal(grid.unknown, times_clamped == 0)
-    assert np.array_equal(grid.corners, times_clamped >= 2)
+        if axis.boundary.essential:
+            times_fixed += np.isin(np.indices(grid.shape)[place], [0, axis.nodes - 1])
+    assert np.array_equal(grid.unknown, times_fixed == 0)
+    assert np.array_equal(grid.corners, times_fixed >= 2)
 
 
 def test_a_square_has_four_corners_and_a_cube_its_edges_too():
@@ -246,19 +246,26 @@ def test_a_grid_of_a_million_nodes_is_quick():
 
 
 @pytest.mark.parametrize(
-    ("build", "words"),
+    ("build", "got"),
     [
-        (lambda: Axis(2), "expected a whole number of nodes >= 3, got 2: use a finer grid"),
-        (lambda: Axis(5, 0.0), "expected a finite axis length > 0, got 0.0"),
-        (lambda: Axis(5, float("nan")), "got nan"),
-        (lambda: Grid(()), "expected 1 to 3 axes, got 0: build the grid from Axis objects"),
-        (lambda: Grid.uniform(5, dimension=4), "got 4"),
-        (lambda: Grid.uniform([3, 4, 2]), "nodes >= 3, got 2"),
+        (lambda: Axis(2), 2),
+        (lambda: Axis(5, 0.0), 0.0),
+        (lambda: Axis(5, float("inf")), float("inf")),
+        (lambda: Grid(()), 0),
+        (lambda: Grid.uniform(5, dimension=4), 4),
+        (lambda: Grid.uniform([3, 4, 2]), 2),
     ],
 )
-def test_an_impossible_grid_is_refused_with_a_remedy(build, words):
-    with pytest.raises(GridError, match=words.replace("(", r"\(")):
+def test_an_impossible_grid_is_refused_with_a_remedy(build, got):
+    with pytest.raises(GridError) as error:
         build()
+    assert error.value.got == got
+    assert error.value.remedy
+
+
+def test_a_length_that_is_not_a_number_is_refused():
+    with pytest.raises(GridError):
+        Axis(5, float("nan"))
 
 
 @pytest.mark.parametrize("shape", [(5,), (6, 5), (5, 6, 3), ()])
@@ -272,16 +279,18 @@ def test_a_field_of_another_shape_is_refused_everywhere(shape):
         lambda f: grid.restrict(f, to=grid),
         lambda f: grid.interpolate(f, to=grid),
     ):
-        with pytest.raises(ShapeError, match=r"expected trailing axes \(5, 6\), got shape \(.*\): put space last"):
+        with pytest.raises(ShapeError) as error:
             use(field)
+        assert (error.value.expected, error.value.got) == ("trailing axes (5, 6)", f"shape {shape}")
 
 
 def test_restricting_to_nodes_that_are_not_there_points_to_interpolate():
     grid = Grid.uniform(11)
-    with pytest.raises(GridError, match=r"axis 0 .* a divisor of 10 intervals, got 3: use grid.interpolate"):
-        grid.restrict(np.ones(grid.shape), to=Grid.uniform(4))
-    with pytest.raises(GridError, match="a divisor of 10"):
-        grid.restrict(np.ones(grid.shape), to=grid.refine())  # finer is not coarser
+    for to, got in ((Grid.uniform(4), 3), (grid.refine(), 20)):  # neither divides 10 intervals
+        with pytest.raises(GridError) as error:
+            grid.restrict(np.ones(grid.shape), to=to)
+        assert error.value.got == got
+        assert "interpolate" in error.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -290,8 +299,9 @@ def test_restricting_to_nodes_that_are_not_there_points_to_interpolate():
 def test_fields_do_not_move_to_another_box(other):
     grid = Grid.uniform(11)
     for move in (grid.restrict, grid.interpolate):
-        with pytest.raises(GridError, match=r"expected a grid on the box .*, got .*: only resolutions may differ"):
+        with pytest.raises(GridError) as error:
             move(np.ones(grid.shape), to=other)
+        assert error.value.got == [(axis.length, axis.boundary) for axis in other.axes]
 
 
 def test_errors_are_caught_by_their_family_and_survive_a_process_border():
@@ -350,8 +360,9 @@ def test_a_grid_stretched_by_one_is_the_same_and_by_nothing_is_none():
     grid = Grid.uniform([5, 6], length=2.0)
     assert grid.stretched(1.0) == grid
     assert grid.stretched(4.0).stretched(0.25) == grid
-    with pytest.raises(GridError, match="finite axis length > 0"):
+    with pytest.raises(GridError) as error:
         grid.stretched(0.0)
+    assert error.value.got == 0.0
 
 
 def test_the_ratio_of_boxes_that_are_not_similar_is_a_mean():

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -14,12 +15,13 @@ from nipde.cli import VERBS, main
 
 ROOT = Path(__file__).parents[1]
 #: Entries of the page of names: what it is, its name, its options.
-ENTRIES = re.findall(r"^\.\. auto(\w+):: (\S+)\n((?:   :.*\n)*)", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+ENTRIES = re.findall(
+    r"^\.\. auto(\w+):: (\S+)\n((?:   :.*\n)*)", (ROOT / "docs" / "reference" / "api.md").read_text(), re.MULTILINE
+)
 NAMES = [name for _, name, _ in ENTRIES]
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "examples").glob("*.py"))]
-GUIDES += sorted(
-    path for part in (".", "tutorials", "concepts", "notebooks") for path in (ROOT / "docs" / part).glob("*.md")
-)
+PARTS = (".", "tutorials", "how-to", "explanation", "reference")
+GUIDES += sorted(path for part in PARTS for path in (ROOT / "docs" / part).glob("*.md"))
 IMPORT = re.compile(r"^ *(?:>>> )?from (nipde[\w.]*) import (?:\(([^)]*)\)|([\w, ]+))", re.MULTILINE)
 
 
@@ -41,7 +43,7 @@ assert not opened, opened
 
 
 def test_the_trusted_side_runs_without_torch():
-    python("import nipde.data.generate, nipde.data.problems, sys; assert 'torch' not in sys.modules")
+    python("import nipde.data.generation, nipde.data.problems, sys; assert 'torch' not in sys.modules")
 
 
 def test_every_public_name_exists():
@@ -74,13 +76,22 @@ def test_guides_import_what_is_on_the_page_of_names_as_it_is_spelled_there(guide
             assert module == "nipde.errors" or f"{module}.{name}" in NAMES, f"from {module} import {name}"
 
 
-def test_the_house_has_the_folders_that_the_design_names():
-    tree = re.search(r"^src/nipde/\n(.*?)^```", (ROOT / "docs" / "design.md").read_text(), re.MULTILINE | re.DOTALL)
+def design() -> str:
+    return (ROOT / "docs" / "explanation" / "design.md").read_text()
+
+
+def test_the_folders_are_those_that_the_design_names():
+    tree = re.search(r"^src/nipde/\n(.*?)^```", design(), re.MULTILINE | re.DOTALL)
     named = {name.rstrip("/") for name in re.findall(r"^ +([\w/]+/) ", tree[1], re.MULTILINE)}
-    house = ROOT / "src" / "nipde"
-    files = (path for path in house.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    folders = {path.parent.relative_to(house).as_posix() for path in files}
+    package = ROOT / "src" / "nipde"
+    files = (path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    folders = {path.parent.relative_to(package).as_posix() for path in files}
     assert named == folders - {"."}
+
+
+def test_the_layers_of_the_design_are_those_that_are_checked():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    assert " > ".join(contracts[0]["layers"]) in " ".join(design().split())
 
 
 def test_help_comes_in_under_a_second():

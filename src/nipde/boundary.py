@@ -13,7 +13,7 @@ class Boundary(ABC):
     #: The last node's right neighbour is the first node.
     periodic: ClassVar[bool] = False
     #: The end nodes carry the value 0 and are not unknowns.
-    clamped: ClassVar[bool] = False
+    essential: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Dirichlet(Boundary):
     """u = 0 at both ends."""
 
     name = "dirichlet"
-    clamped = True
+    essential = True
 
 
 @dataclass(frozen=True)

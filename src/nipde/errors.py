@@ -6,18 +6,22 @@ from difflib import get_close_matches
 
 
 class NipdeError(Exception):
-    """Root of every error nipde raises on purpose."""
+    """Root of every error of nipde; `message`, `expected`, `got` and `remedy` are None where not given."""
 
     def __init__(
         self, message: str = "", *, expected: object = None, got: object = None, remedy: str | None = None
     ) -> None:
+        self.message = message or None
+        self.expected = expected
+        self.got = got
+        self.remedy = remedy
         parts = [message] if message else []
         if expected is not None:
             parts.append(f"expected {expected}")
         if got is not None:
             parts.append(f"got {got}")
         text = ", ".join(parts)
-        # One positional argument only: exceptions cross process borders and are rebuilt from it.
+        # One positional argument only: an unpickled exception is built from it, then its fields are restored.
         super().__init__(f"{text}: {remedy}" if remedy else text)
 
 
@@ -85,6 +89,17 @@ def meant(got: str, among: Iterable[str], *, otherwise: str) -> str:
     """The remedy for a name that is not there: the one nearest to it, or `otherwise`."""
     near = get_close_matches(got, list(among), n=1)
     return f"did you mean {near[0]}?" if near else otherwise
+
+
+@contextmanager
+def naming(*files: str) -> Iterator[None]:
+    """Around work on files of measurements: errors name them before their message."""
+    try:
+        yield
+    except NipdeError as error:
+        place = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+        message = f"{place}: {error.message}" if error.message else place
+        raise MeasurementError(message, expected=error.expected, got=error.got, remedy=error.remedy) from error
 
 
 @contextmanager

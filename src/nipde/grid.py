@@ -34,7 +34,7 @@ class Axis:
 
     @property
     def intervals(self) -> int:
-        """Number of spacings that make up the length."""
+        """Number of spacings along the length."""
         return self.nodes if self.boundary.periodic else self.nodes - 1
 
     @property
@@ -59,12 +59,12 @@ class Axis:
     def unknown(self) -> Bool[np.ndarray, " node"]:
         """False on nodes whose value the boundary fixes."""
         unknown = np.ones(self.nodes, dtype=bool)
-        if self.boundary.clamped:
+        if self.boundary.essential:
             unknown[[0, -1]] = False
         return unknown
 
     def resampled(self, intervals: int) -> Self:
-        """The same stretch cut into another number of spacings."""
+        """The same length with another number of spacings."""
         return replace(self, nodes=intervals if self.boundary.periodic else intervals + 1)
 
 
@@ -87,7 +87,7 @@ class Grid:
         length: float = 1.0,
         boundary: Boundary = Dirichlet(),
     ) -> Self:
-        """A cube-like grid: `Grid.uniform(21)` is the unit square with 21 × 21 nodes."""
+        """The same axis in every direction: `Grid.uniform(21)` is the unit square with 21 × 21 nodes."""
         counts = [int(nodes)] * dimension if isinstance(nodes, int | np.integer) else list(nodes)
         return cls(tuple(Axis(count, length, boundary) for count in counts))
 
@@ -95,6 +95,11 @@ class Grid:
     def dimension(self) -> int:
         """Number of axes."""
         return len(self.axes)
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """x, y, z, as many as there are axes."""
+        return AXES[: self.dimension]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -128,32 +133,26 @@ class Grid:
 
     @cached_property
     def unknown(self) -> Bool[np.ndarray, "*space"]:
-        """True where the field is free: every node that no boundary clamps."""
+        """True at every node that no Dirichlet condition fixes."""
         return _locked(reduce(np.logical_and.outer, (axis.unknown for axis in self.axes)))
 
     @property
     def inner(self) -> tuple[slice, ...]:
-        """Slices that cut the clamped end nodes off: `field[(..., *grid.inner)]` holds the unknowns."""
-        return tuple(slice(1, -1) if axis.boundary.clamped else slice(None) for axis in self.axes)
+        """Slices that cut the Dirichlet end nodes off: `field[(..., *grid.inner)]` holds the unknowns."""
+        return tuple(slice(1, -1) if axis.boundary.essential else slice(None) for axis in self.axes)
 
     @cached_property
     def corners(self) -> Bool[np.ndarray, "*space"]:
-        """Nodes on two or more clamped sides at once: no stencil of ours ever reads a coefficient there."""
-        clamped = [
-            np.broadcast_to(
-                self.along(place, ~axis.unknown),
-                self.shape,
-            )
-            for place, axis in enumerate(self.axes)
-        ]
-        return _locked(np.sum(clamped, axis=0) >= 2)
+        """Nodes on two or more Dirichlet sides at once: no stencil reads a coefficient there."""
+        fixed = [np.broadcast_to(self.along(place, ~axis.unknown), self.shape) for place, axis in enumerate(self.axes)]
+        return _locked(np.sum(fixed, axis=0) >= 2)
 
     @cached_property
     def edge(self) -> Bool[np.ndarray, "*space"]:
-        """Unknown nodes next to a clamped side."""
+        """Unknown nodes next to a Dirichlet side."""
         near = np.zeros(self.shape, dtype=bool)
         for place, axis in enumerate(self.axes):
-            if axis.boundary.clamped:
+            if axis.boundary.essential:
                 np.moveaxis(near, place, 0)[[1, -2]] = True
         return _locked(near & self.unknown)
 
@@ -163,7 +162,7 @@ class Grid:
         return _locked(self.unknown & ~self.edge)
 
     def along(self, place: int, values: Field) -> Field:
-        """Values along one axis, shaped to be spread over the others."""
+        """Values along one axis, shaped to broadcast over the others."""
         return values.reshape([-1 if other == place else 1 for other in range(self.dimension)])
 
     def integrate(self, field: Field, *, mask: Any = None) -> Field:
@@ -187,7 +186,7 @@ class Grid:
         return replace(self, axes=tuple(replace(axis, length=axis.length * factor) for axis in self.axes))
 
     def ratio(self, other: "Grid") -> float:
-        """How much longer the box of `other` is, in the mean over directions."""
+        """Length of the box of `other` over this one's, geometric mean over directions."""
         return (other.volume / self.volume) ** (1 / self.dimension)
 
     def restrict(self, field: Field, *, to: "Grid") -> Field:
@@ -199,7 +198,7 @@ class Grid:
             step, rest = divmod(fine.intervals, coarse.intervals)
             if rest:
                 raise GridError(
-                    f"axis {place} is not nested",
+                    f"axis {AXES[place]} is not nested",
                     expected=f"a divisor of {fine.intervals} intervals",
                     got=coarse.intervals,
                     remedy="use grid.interpolate(field, to=...)",
@@ -255,7 +254,9 @@ class Grid:
     def _check_same_box(self, other: "Grid") -> None:
         mine, theirs = ([(axis.length, axis.boundary) for axis in grid.axes] for grid in (self, other))
         if mine != theirs:
-            raise GridError(expected=f"a grid on the box {mine}", got=theirs, remedy="only resolutions may differ")
+            raise GridError(
+                expected=f"a grid on the box {mine}", got=theirs, remedy="use the same lengths and boundaries"
+            )
 
 
 def _like(values: np.ndarray, field: Any) -> Any:
@@ -266,6 +267,6 @@ def _like(values: np.ndarray, field: Any) -> Any:
 
 
 def _locked(values: np.ndarray) -> np.ndarray:
-    """Cached arrays are shared: nobody may write into them."""
+    """Cached arrays are shared, so they are read-only."""
     values.flags.writeable = False
     return values

@@ -5,16 +5,18 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from nipde.benchmarks.campaign import whole
-from nipde.benchmarks.finished_rows import earlier, finished, write_result
-from nipde.benchmarks.run import run_campaign
-from nipde.data.archive import open as open_archive
-from nipde.data.generate import generate
+import benchmarks
+from benchmarks.campaign import whole
+from benchmarks.finished_rows import earlier, finished, write_result
+from benchmarks.run import run_campaign
+from nipde.data.archive import open_archive
+from nipde.data.darcy import DarcyRecipe
+from nipde.data.generation import generate
 from nipde.data.plan import Plan
-from nipde.data.problems import DarcyRecipe
 from nipde.errors import NipdeError
 from nipde.training.recipe import ModelRecipe, TrainingRecipe
 
@@ -54,6 +56,7 @@ def test_rows_of_a_record_outlive_the_folder_they_came_from(tmp_path):
     assert earlier(tmp_path / "none.json") == {}  # the first of all runs
 
 
+@pytest.mark.slow
 def test_only_what_is_in_no_record_is_run(tmp_path):
     """Unless it is asked for by name."""
     first = ["mmnist-ridge-gcv", "mmnist-minimum-norm"]
@@ -73,7 +76,7 @@ def test_only_what_is_in_no_record_is_run(tmp_path):
 
 ORPHANED = """
 import os, sys, time
-from nipde.benchmarks.campaign import workers
+from benchmarks.campaign import workers
 
 def work(place):
     open(place, "w").write(str(os.getpid()))
@@ -88,7 +91,8 @@ if __name__ == "__main__":
 def test_workers_end_when_who_started_them_is_killed(tmp_path):
     script, place = tmp_path / "script.py", tmp_path / "pid"
     script.write_text(ORPHANED)
-    parent = subprocess.Popen([sys.executable, str(script), str(place)])
+    found = {**os.environ, "PYTHONPATH": str(Path(benchmarks.__file__).parents[1])}  # no part of the wheel
+    parent = subprocess.Popen([sys.executable, str(script), str(place)], env=found)
     until = time.monotonic() + 60
     while not (place.exists() and place.read_text()) and time.monotonic() < until:
         time.sleep(0.05)

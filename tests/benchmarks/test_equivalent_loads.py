@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nipde.benchmarks.design import equivalent
-from nipde.benchmarks.tables.design import design
+from benchmarks.design import equivalent
+from benchmarks.tables.design import design
 
 COUNTS = (5, 10, 20, 40)
 
@@ -40,8 +40,8 @@ def test_the_table_says_what_lies_beyond():
     row = {
         "weights": "darcy", "noise": 0.01, "noise_of": "own",
         "random": [{"pairs": count, "held_out": {"mean": 0.1 / count}} for count in COUNTS],
-        "chosen": [chosen("design", 5.0), chosen("principal", 17.2), chosen("tuned", 40.0)],
+        "designed": [chosen("design", 5.0), chosen("principal", 17.2), chosen("tuned", 40.0)],
     }  # fmt: skip
-    made = {"nodes": 21, "chosen": 10, "queries": 40, "tests": 3, "examples": 4, "steps": 5, "rows": [row]}
+    made = {"nodes": 21, "designed": 10, "queries": 40, "tests": 3, "examples": 4, "steps": 5, "rows": [row]}
     printed = design(made)
     assert all(words in printed for words in ("fewer than 5", "17.2 (17.2 to 17.2)", "more than 40", "own responses"))

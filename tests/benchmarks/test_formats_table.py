@@ -1,5 +1,5 @@
-from nipde.benchmarks.formats import CASES, REQUIRED, measure
-from nipde.benchmarks.tables.formats import formats
+from benchmarks.formats import CASES, REQUIRED, measure
+from benchmarks.tables.formats import formats
 
 
 def test_required_formats_read_as_documented():

@@ -1,8 +1,8 @@
 import numpy as np
 
-from nipde.benchmarks.generation import _five_points, bare_seconds
+from benchmarks.generation import _five_points, bare_seconds
+from nipde.data.darcy import DarcyRecipe
 from nipde.data.plan import Plan
-from nipde.data.problems import DarcyRecipe
 from nipde.grid import Grid
 from nipde.physics.darcy import Darcy
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nipde.benchmarks.params import measure
+from benchmarks.params import measure
 
 # Printed in the paper; typed again here, so that a wrong table cannot agree with itself.
 PRINTED = {

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from nipde.benchmarks.timing import exponent, in_fresh_process, in_turns, seconds
+from benchmarks.timing import exponent, in_fresh_process, in_turns, seconds
 
 
 def test_calls_take_turns_and_the_first_round_is_not_counted():

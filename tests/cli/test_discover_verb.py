@@ -5,54 +5,55 @@ import numpy as np
 import pytest
 
 from nipde.cli import main
-from nipde.estimators.conditioning.elliptic_prior import EllipticPrior
 from nipde.grid import Grid
 from nipde.physics.darcy import Darcy
 from nipde.physics.random_fields import GaussianField, TwoPhase
 from nipde.report.files import schema
-from nipde.training.pretrained import load, names
+from nipde.weights import load, names
 
 UNITS = {"x": "mm", "y": "mm", "loads": "N/mm^2", "responses": "mm"}
 
 
 def write(path, *, units=True, nodes=9, count=5, **more):
     grid, rng = Grid.uniform(nodes, length=80.0), np.random.default_rng(0)
-    rock = TwoPhase()(GaussianField(4.0, waves=6).sample(grid, rng=rng, count=1)[0])
+    permeability = TwoPhase()(GaussianField(4.0, waves=6).sample(grid, rng=rng, count=1)[0])
     loads = GaussianField(1.0, waves=6, rms=0.01).sample(grid, rng=rng, count=count)
     x, said = grid.axes[0].coordinates, {"units": json.dumps(UNITS)} if units else {}
-    np.savez(path, x=x, y=x, loads=loads, responses=Darcy(grid, rock).solve(loads), **said, **more)
-    return path, rock
+    np.savez(path, x=x, y=x, loads=loads, responses=Darcy(grid, permeability).solve(loads), **said, **more)
+    return path, permeability
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("cli") / "rock.npz", count=10, noise=0.0)
+    return write(tmp_path_factory.mktemp("cli") / "heads.npz", count=10, noise=0.0)
 
 
 def discover(*words):
-    return main(["discover", *map(str, words), "--weights", "darcy-two-phase", "--classical", "false"])
+    return main(["discover", *map(str, words), "--weights", "darcy-two-phase", "--baselines", "false"])
 
 
-def test_a_file_becomes_a_folder_and_a_verdict(measured, tmp_path, capsys):
-    path, rock = measured
-    assert discover(path, "--out", tmp_path / "found", "--dense", "true", "--level", "0.8") == 0
+def test_a_file_becomes_a_folder_and_statements(measured, tmp_path, capsys):
+    path, permeability = measured
+    assert (
+        discover(path, "--out", tmp_path / "found", "--dense", "true", "--level", "0.8", "--quantity", "tension") == 0
+    )
     printed = capsys.readouterr().out
     found = json.loads((tmp_path / "found" / "summary.json").read_text(encoding="utf-8"))
     jsonschema.validate(found, schema())
-    for sentence in found["verdict"]:
+    for sentence in found["statements"]:
         assert sentence in printed
     for note in found["notes"]:
         assert note["text"] in printed
     assert str(tmp_path / "found" / "report.html") in printed
-    assert found["classical"] == []
-    assert found["material"]["level"] == 0.8
+    assert found["baselines"] == []
+    assert (found["coefficient"]["level"], found["coefficient"]["name"]) == (0.8, "tension")
     assert found["units"]["coefficient"] == "N/mm"
     assert "dense" in np.load(tmp_path / "found" / "kernel.npz").files
-    b = np.load(tmp_path / "found" / "microstructure.npz")["b"]
-    assert np.mean((b > 6)[1:-1, 1:-1] == (rock > 6)[1:-1, 1:-1]) >= 0.95
+    b = np.load(tmp_path / "found" / "microstructure.npz")["coefficient"]
+    assert np.mean((b > 6)[1:-1, 1:-1] == (permeability > 6)[1:-1, 1:-1]) >= 0.95
 
 
-def test_a_file_without_units_is_refused_and_units_may_be_told(tmp_path, capsys):
+def test_a_file_without_units_is_refused_and_units_may_be_stated(tmp_path, capsys):
     path, _ = write(tmp_path / "bare.npz", units=False, count=2)
     assert discover(path, "--out", tmp_path / "found") == 2
     printed = capsys.readouterr()
@@ -64,8 +65,8 @@ def test_a_file_without_units_is_refused_and_units_may_be_told(tmp_path, capsys)
     assert discover(path, "--out", tmp_path / "found", "--units", told, "--phases", "1") == 0
     found = json.loads((tmp_path / "found" / "summary.json").read_text(encoding="utf-8"))
     assert found["units"]["load"] == "N/mm^2"
-    assert len(found["phases"]["levels"]) == 1
-    assert "One material" in capsys.readouterr().out
+    assert len(found["phases"]["medians"]) == 1
+    assert "One phase" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_a_file_without_units_is_refused_and_units_may_be_told(tmp_path, capsys)
         (["--units", "x:mm"], "expected name=unit,name=unit"),
         (["--nodes", "many"], "expected whole numbers such as 21"),
         (["--weights", "nobody"], "expected weights among"),
-        (["--weights", "darcy-two-phase-gated"], "weights that infer a material"),
+        (["--weights", "darcy-two-phase-gated"], "weights that infer a"),
         (["--level", "0.42"], "expected a level among"),
         (["--phases", "0"], "expected 1 or more phases"),
         (["--response", "w"], "'w'"),
@@ -82,7 +83,7 @@ def test_a_file_without_units_is_refused_and_units_may_be_told(tmp_path, capsys)
     ids=lambda value: value[0] + value[1] if isinstance(value, list) else "",
 )
 def test_what_cannot_be_done_is_one_sentence(measured, tmp_path, capsys, words, text):
-    given = ["discover", str(measured[0]), "--out", str(tmp_path / "found"), "--classical", "false"]
+    given = ["discover", str(measured[0]), "--out", str(tmp_path / "found"), "--baselines", "false"]
     assert main([*given, *words]) == 2
     said = capsys.readouterr().err
     assert text in said
@@ -101,6 +102,6 @@ def test_help_lists_just_the_weights_that_are_not_refused(verb, capsys, monkeypa
     with pytest.raises(SystemExit):
         main([verb, "--help"])
     printed = " ".join(capsys.readouterr().out.split()).partition(" --weights WEIGHTS ")[2]
-    listed = printed.rpartition("--weights WEIGHTS ")[2].partition(", or a published file")[0].split(", ")
+    listed = printed.rpartition("--weights WEIGHTS ")[2].partition(", or a file or folder")[0].split(", ")
     assert "darcy" in listed
-    assert set(listed) == {name for name in names() if isinstance(load(name).prior, EllipticPrior)}
+    assert set(listed) == {name for name in names() if load(name).infers_coefficient}

@@ -28,7 +28,7 @@ def test_a_table_for_people_and_a_file_with_everything(made, tmp_path, capsys):
         assert {"mean", "low", "high", "spread"} == set(found[name])
     assert found["command"] == " ".join(["nipde evaluate adjoint-tv", *words])
     assert (found["nipde"], found["estimator"]) == (nipde.__version__, "adjoint-tv")
-    assert found["archive"] == nipde.open(made).digest
+    assert found["archive"] == nipde.open_archive(made).digest
     assert (found["pairs"], found["noise"], found["systems"], found["queries"]) == (9, 0.01, 2, 3)
     assert (found["part"], found["seed"], found["loads"]) == ("test", 0, "own")
     assert len(found["per_system"]["held_out"]) == len(found["per_system"]["in_context"]) == 2
@@ -48,7 +48,10 @@ def test_an_estimator_may_learn_from_another_archive(made, tmp_path):
         words = ["--data", str(made), "--pairs", "9", "--no-inversion", "--json", str(tmp_path / "found.json")]
         assert main(["evaluate", "training-span", *words, *more]) == 0
         found.append(json.loads((tmp_path / "found.json").read_text()))
-    assert [one["training_archive"] for one in found] == [nipde.open(made).digest, nipde.open(other).digest]
+    assert [one["training_archive"] for one in found] == [
+        nipde.open_archive(made).digest,
+        nipde.open_archive(other).digest,
+    ]
     assert found[0]["archive"] == found[1]["archive"]
     assert found[0]["held_out"]["mean"] != found[1]["held_out"]["mean"]
     assert found[0]["microstructure"] is None
@@ -57,11 +60,11 @@ def test_an_estimator_may_learn_from_another_archive(made, tmp_path):
 def test_weights_are_given_by_their_path(made, tmp_path, monkeypatch):
     opened = []
 
-    def load_model(path):
+    def load(path):
         opened.append(path)
-        return nipde.NIPS(nipde.open(made).grid, pairs=8, channels=4, layers=2)
+        return nipde.NIPS(nipde.open_archive(made).grid, pairs=8, channels=4, layers=2)
 
-    monkeypatch.setattr("nipde.training.weights.load_model", load_model)
+    monkeypatch.setattr("nipde.cli.estimators.load", load)
     words = ["--data", str(made), "--pairs", "8", "--no-inversion", "--json", str(tmp_path / "found.json")]
     assert main(["evaluate", str(tmp_path), *words]) == 0
     assert opened == [str(tmp_path)]

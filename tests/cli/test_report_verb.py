@@ -13,15 +13,15 @@ UNITS = {"x": "mm", "y": "mm", "loads": "N/mm^2", "responses": "mm"}
 def test_a_measurement_becomes_one_page(tmp_path, capsys):
     grid = Grid.uniform(8, length=80.0)
     loads = GaussianField(1.0, waves=6, rms=0.01).sample(grid, rng=np.random.default_rng(0), count=4)
-    x, answers = grid.axes[0].coordinates, Darcy(grid, np.full(grid.shape, 3.0)).solve(loads)
-    np.savez(tmp_path / "rock.npz", x=x, y=x, loads=loads, responses=answers, noise=0.0, units=json.dumps(UNITS))
+    x, responses = grid.axes[0].coordinates, Darcy(grid, np.full(grid.shape, 3.0)).solve(loads)
+    np.savez(tmp_path / "heads.npz", x=x, y=x, loads=loads, responses=responses, noise=0.0, units=json.dumps(UNITS))
     page = tmp_path / "new" / "page.html"
     words = ["--weights", "darcy-two-phase", "--out", str(page), "--phases", "1"]
-    assert main(["report", str(tmp_path / "rock.npz"), *words]) == 0
+    assert main(["report", str(tmp_path / "heads.npz"), *words]) == 0
     assert f"written: {page}" in capsys.readouterr().out
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!")
-    for words in ("rock.npz", "One material", "Tikhonov", "total variation", "darcy-two-phase"):
+    for words in ("heads.npz", "One phase", "Tikhonov", "total variation", "darcy-two-phase"):
         assert words in text
     assert [path.name for path in page.parent.iterdir()] == ["page.html"]
 

@@ -7,12 +7,11 @@ import torch
 import nipde
 from nipde.cli import main
 from nipde.evaluation.evaluate import evaluate
-from nipde.training import checkpoint
+from nipde.training.callbacks import read_log
 from nipde.training.cases import CASES
-from nipde.training.observers import read_log
+from nipde.training.feed import Source
 from nipde.training.recipe import ModelRecipe, TrainingRecipe
-from nipde.training.source import Source
-from nipde.training.weights import load_model
+from nipde.weights import checkpoint, load
 
 SMALL = ["--channels", "6", "--context", "8", "--batch", "4", "--steps", "8", "--warmup", "2", "--validate-every", "4",
          "--threads", "1", "--no-tensorboard"]  # fmt: skip
@@ -48,7 +47,7 @@ def test_a_run_leaves_recipe_weights_state_and_log(trained, made):
         "recipe.json", "best.safetensors", "last.safetensors", "log.csv",
     }  # fmt: skip
     kept = json.loads((trained / "recipe.json").read_text())
-    assert kept["data"] == nipde.open(made).digest
+    assert kept["data"] == nipde.open_archive(made).digest
     recipe = TrainingRecipe.from_dict(kept["recipe"])
     options = {"channels": 6, "context": 8, "batch": 4, "steps": 8, "minutes": None, "warmup": 2, "validate_every": 4}
     assert recipe == CASES["nips-2"].with_options(options)
@@ -64,7 +63,7 @@ def test_several_archives_and_lists_reach_the_run(made, tmp_path):
     more = ["--noise", "[0,0.05]", "--symmetries", "true"]
     assert main(["train", "nips-2", *words, *more]) == 0
     kept = json.loads((tmp_path / "run" / "recipe.json").read_text())
-    assert kept["data"] == "+".join(nipde.open(path).digest for path in (made, tmp_path / "more"))
+    assert kept["data"] == "+".join(nipde.open_archive(path).digest for path in (made, tmp_path / "more"))
     assert (kept["recipe"]["noise"], kept["recipe"]["symmetries"], kept["recipe"]["context"]) == ([0.0, 0.05], True, 8)
     # The recipe alone brings all of it back, and --resume finds the same run.
     assert main(["train", str(tmp_path / "run" / "recipe.json"), *words[:6], *words[-3:], "--resume"]) == 0
@@ -87,7 +86,7 @@ def test_evaluate_takes_the_folder_of_a_run(trained, made, tmp_path, capsys):
     words = ["--data", str(made), "--pairs", "8", "--no-inversion", "--json", str(file)]
     assert main(["evaluate", str(trained), *words]) == 0
     found = json.loads(file.read_text())
-    expected = evaluate(load_model(trained), nipde.open(made), context=8, inversion=False)
+    expected = evaluate(load(trained), nipde.open_archive(made), context=8, inversion=False).to_dict()
     for name in ("held_out", "in_context", "kernel", "worst_decile", "per_system"):
         assert found[name] == expected[name], name
     assert main(["evaluate", str(trained / "last.safetensors"), *words]) == 0

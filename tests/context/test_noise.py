@@ -109,7 +109,7 @@ def test_a_seed_is_missing_or_too_many(systems):
 @pytest.mark.parametrize("share", [-0.01, float("nan"), float("inf")])
 def test_a_share_that_is_none_is_refused(share):
     pairs = Pairs(Grid.uniform(5), *torch.ones(2, 1, 3, 1, 5, 5))
-    with pytest.raises(PairsError, match="a share of noise"):
+    with pytest.raises(PairsError):
         with_white_noise_each(pairs, share=share, seeds=[0])
-    with pytest.raises(PairsError, match="a share of noise"):
+    with pytest.raises(PairsError):
         with_white_noise(pairs.system(0), share=share, seed=0)

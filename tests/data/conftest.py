@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from nipde.data.archive import Archive
-from nipde.data.archive import open as open_archive
-from nipde.data.generate import generate
+from nipde.data.archive import Archive, open_archive
+from nipde.data.darcy import DarcyRecipe
+from nipde.data.generation import generate
 from nipde.data.plan import Plan
-from nipde.data.problems import DarcyRecipe
 
 
 @pytest.fixture(scope="session")

@@ -62,7 +62,7 @@ class Elastic(Recipe):
 def test_an_archive_of_vector_fields_in_any_dimension(dimension, tmp_path):
     recipe = Elastic(nodes=5, pairs=4, dimension=dimension)
     archive = nipde.generate(Plan(recipe, systems=10, shard_systems=3), tmp_path / "a", workers=1)
-    archive = nipde.open(tmp_path / "a", verify=True)
+    archive = nipde.open_archive(tmp_path / "a", verify=True)
     assert archive.grid == recipe.grid
     assert archive[7].responses.shape == (4, 2, *recipe.grid.shape)
     assert archive.quantities.response.unit == "mm"

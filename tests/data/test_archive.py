@@ -8,12 +8,13 @@ import xarray
 import zarr
 
 import nipde
-from nipde.data.archive import open as open_archive
-from nipde.data.generate import generate
-from nipde.data.layout import layout_of, stored
+from nipde.data.advection import AdvectionRecipe
+from nipde.data.archive import open_archive
+from nipde.data.darcy import DarcyRecipe
+from nipde.data.generation import generate
+from nipde.data.layout import encode, layout_of, stored
 from nipde.data.plan import Plan
-from nipde.data.problems import AdvectionRecipe, DarcyRecipe, recipe_from_dict
-from nipde.data.shards import encode
+from nipde.data.problems import recipe_from_dict
 from nipde.errors import ArchiveError, IntegrityError
 
 
@@ -41,8 +42,9 @@ def test_some_pairs_only(archive):
 
 
 def test_an_index_beyond_the_end_says_which_exist(archive):
-    with pytest.raises(IndexError, match="a system from 0 to 9"):
+    with pytest.raises(IndexError) as error:
         archive[10]
+    assert (error.value.expected, error.value.got) == ("a system from 0 to 9", 10)
 
 
 def test_grid_units_and_split_come_with_it(archive):
@@ -50,8 +52,9 @@ def test_grid_units_and_split_come_with_it(archive):
     assert archive.quantities.hidden.name == "permeability"
     assert [len(archive.indices(part)) for part in ("train", "validation", "test")] == [8, 1, 1]
     assert len(archive.load_indices("test")) == 6  # every system has loads of its own
-    with pytest.raises(ArchiveError, match="a part among"):
+    with pytest.raises(ArchiveError) as error:
         archive.indices("exam")
+    assert error.value.got == "'exam'"
 
 
 def test_shared_loads_are_stored_once_and_split_too(tmp_path):
@@ -91,8 +94,9 @@ def test_a_system_that_is_not_reproduced_is_reported(archive, monkeypatch):
     monkeypatch.setattr(type(archive.plan.recipe), "load_alpha", 2.0)
     object.__setattr__(archive.plan.recipe, "load_alpha", 2.0)
     try:
-        with pytest.raises(IntegrityError, match="cannot be reproduced"):
+        with pytest.raises(IntegrityError) as error:
             archive.rebuild(0)
+        assert error.value.got == "others"
     finally:
         object.__setattr__(archive.plan.recipe, "load_alpha", 1.0)
 
@@ -147,14 +151,16 @@ def test_an_archive_can_be_pickled_and_used_after_a_fork(archive):
 
 
 def test_what_is_no_archive_is_said_to_be_none(tmp_path):
-    with pytest.raises(ArchiveError, match=r"no archive.*check the address"):
-        nipde.open(tmp_path / "nothing")
+    with pytest.raises(ArchiveError) as error:
+        nipde.open_archive(tmp_path / "nothing")
+    assert error.value.got == "no archive"
 
 
 def test_an_unfinished_archive_is_not_opened(copy):
     (copy / "manifest.json").unlink()
-    with pytest.raises(ArchiveError, match="run the same generate command again"):
+    with pytest.raises(ArchiveError) as error:
         open_archive(copy)
+    assert error.value.got == "an unfinished one"
 
 
 def test_an_archive_of_a_later_format_is_refused(copy):
@@ -167,5 +173,6 @@ def test_an_archive_of_a_later_format_is_refused(copy):
     manifest = Manifest.from_bytes((copy / "manifest.json").read_bytes())
     changed = Manifest({**manifest.fixed, "zarr.json": sha256(data)}, manifest.shards)
     (copy / "manifest.json").write_bytes(changed.to_bytes())
-    with pytest.raises(ArchiveError, match="version 99"):
+    with pytest.raises(ArchiveError) as error:
         open_archive(copy)
+    assert error.value.got == "nipde-archive version 99"

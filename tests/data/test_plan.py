@@ -3,9 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from nipde.data.plan import Plan
-from nipde.data.problems import DarcyRecipe
-from nipde.data.split import indices_of, split_ranges
+from nipde.data.darcy import DarcyRecipe
+from nipde.data.plan import Plan, indices_of, split_ranges
 from nipde.errors import ArchiveError
 
 
@@ -54,8 +53,9 @@ def test_a_part_without_share_is_empty():
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.5, 0.2, 0.2), (1.2, -0.1, -0.1)])
 def test_shares_that_are_no_split_are_refused(shares):
-    with pytest.raises(ArchiveError, match="sum to 1"):
+    with pytest.raises(ArchiveError) as error:
         split_ranges(10, shares)
+    assert error.value.got == shares
 
 
 def test_too_few_for_every_part_are_all_for_training():
@@ -63,14 +63,15 @@ def test_too_few_for_every_part_are_all_for_training():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("wrong", "got"),
     [
-        (lambda: Plan(DarcyRecipe(), systems=0), "at least one system"),
-        (lambda: Plan(DarcyRecipe(), seed=-1), "a seed >= 0"),
-        (lambda: Plan(DarcyRecipe(pairs=0)), "at least one pair"),
-        (lambda: Plan(DarcyRecipe(precision="float16")), "precision float32 or float64"),
+        (lambda: Plan(DarcyRecipe(), systems=0), 0),
+        (lambda: Plan(DarcyRecipe(), seed=-1), -1),
+        (lambda: Plan(DarcyRecipe(pairs=0)), 0),
+        (lambda: Plan(DarcyRecipe(precision="float16")), "float16"),
     ],
 )
-def test_plans_that_make_no_sense_are_refused(wrong, message):
-    with pytest.raises(ArchiveError, match=message):
+def test_plans_that_make_no_sense_are_refused(wrong, got):
+    with pytest.raises(ArchiveError) as error:
         wrong()
+    assert error.value.got == got

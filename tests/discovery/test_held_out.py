@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nipde.context.pairs import Pairs
-from nipde.discovery.held_out import FEWEST, answered, split
+from nipde.discovery.held_out import FEWEST, predictions, split
 from nipde.grid import Grid
 from nipde.kernels.dense import DenseKernel
 from nipde.physics.darcy import Darcy
@@ -52,7 +52,7 @@ def test_few_pairs_are_all_needed(count):
 def test_a_true_kernel_answers_without_error_and_one_twice_as_soft_by_all(kernel):
     loads = torch.randn(4, 1, *GRID.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     queries = Pairs(GRID, loads, kernel.predict(loads))
-    right, soft = answered(kernel, queries, (0, 2, 5, 7)), answered(kernel * 2, queries, (0, 2, 5, 7))
+    right, soft = predictions(kernel, queries, (0, 2, 5, 7)), predictions(kernel * 2, queries, (0, 2, 5, 7))
     assert right.indices == (0, 2, 5, 7)
     assert right.errors.shape == (4,)
     assert float(right.errors.max()) <= 1e-12
@@ -67,16 +67,16 @@ def test_what_was_not_measured_counts_for_nothing(kernel):
     responses, mask = kernel.predict(loads), torch.ones(2, 1, *GRID.shape, dtype=torch.bool)
     mask[0, 0, 2:4] = False
     spoiled = torch.where(mask, responses, torch.nan)
-    found = answered(kernel, Pairs(GRID, loads, spoiled, mask), (0, 1))
+    found = predictions(kernel, Pairs(GRID, loads, spoiled, mask), (0, 1))
     assert float(found.errors.max()) <= 1e-12
     assert np.isfinite(found.measured).all()
     assert np.array_equal(found.mask, mask[:, 0].numpy())
     shared = replace(Pairs(GRID, loads, responses), mask=mask[0, 0])
-    assert np.array_equal(answered(kernel, shared, (0, 1)).mask, mask[[0, 0], 0].numpy())
+    assert np.array_equal(predictions(kernel, shared, (0, 1)).mask, mask[[0, 0], 0].numpy())
 
 
 def test_nothing_answered_where_nothing_moved_is_no_error(kernel):
     loads = torch.zeros(2, 1, *GRID.shape, dtype=torch.float64)
     loads[1] = 1
-    found = answered(kernel, Pairs(GRID, loads, kernel.predict(loads)), (0, 1))
+    found = predictions(kernel, Pairs(GRID, loads, kernel.predict(loads)), (0, 1))
     assert found.errors == pytest.approx(np.zeros(2), abs=1e-12)

@@ -28,7 +28,7 @@ def test_two_levels_are_told_apart_and_otsu_cuts_in_the_middle(method):
     found = cut(levels(3.0, 12.0), method=method)
     assert 3.0 <= found.thresholds[0] <= 12.0
     assert method != "otsu" or found.thresholds == pytest.approx((6.0,))
-    assert found.levels == pytest.approx((3.0, 12.0))
+    assert found.medians == pytest.approx((3.0, 12.0))
     assert np.array_equal(found.labels, levels(0, 1))
     assert found.method == method
 
@@ -39,7 +39,7 @@ def test_scattered_levels_are_told_apart_too():
     assert np.array_equal(found.labels, levels(0, 1))
     low, high = values[found.labels == 0], values[found.labels == 1]
     assert found.thresholds[0] == pytest.approx(np.exp((np.log(low).mean() + np.log(high).mean()) / 2))
-    assert found.levels == pytest.approx((np.median(low), np.median(high)), rel=0.01)
+    assert found.medians == pytest.approx((np.median(low), np.median(high)), rel=0.01)
 
 
 def test_far_from_the_cut_a_node_is_sure_and_at_the_cut_it_is_not():
@@ -60,7 +60,7 @@ def test_nodes_that_nothing_is_known_of_do_not_move_the_cut_but_get_a_phase():
     values[0], among[0] = 1e4, False
     found = cut(values, among=among)
     assert found.thresholds == pytest.approx((6.0,))
-    assert found.levels == pytest.approx((3.0, 12.0))
+    assert found.medians == pytest.approx((3.0, 12.0))
     assert (found.labels[0] == 1).all()
 
 
@@ -76,7 +76,7 @@ def test_the_unit_of_the_material_changes_no_label():
 def test_a_material_without_contrast_is_one_phase(count):
     found = cut(levels(5.0, 5.0, spread=1e-4), count=count)
     assert found.thresholds == ()
-    assert found.levels == pytest.approx((5.0,), rel=1e-3)
+    assert found.medians == pytest.approx((5.0,), rel=1e-3)
     assert not found.labels.any()
     assert found.probability == pytest.approx(np.ones(SHAPE))
 
@@ -89,7 +89,7 @@ def test_one_phase_may_be_asked_for():
 def test_three_levels_give_three_phases(spread):
     found = cut(levels(1.0, 5.0, 25.0, spread=spread), count=3)
     assert np.array_equal(found.labels, levels(0, 1, 2))
-    assert found.levels == pytest.approx((1, 5, 25), rel=0.1)
+    assert found.medians == pytest.approx((1, 5, 25), rel=0.1)
     assert found.thresholds == pytest.approx((np.sqrt(5), np.sqrt(125)), rel=0.2)
     assert (np.diff(found.thresholds) > 0).all()
 
@@ -97,7 +97,7 @@ def test_three_levels_give_three_phases(spread):
 @pytest.mark.parametrize("spread", [0.0, 1e-5], ids=["even", "all but even"])
 def test_more_phases_than_there_are_is_as_many_as_there_are(spread):
     found = cut(levels(3.0, 12.0, spread=spread), count=3)
-    assert np.isfinite(found.levels).all()
+    assert np.isfinite(found.medians).all()
     assert np.array_equal(np.asarray(found.labels) > 0, levels(0, 1) > 0)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.estimators.attention import (
+from nipde.estimators.paper.attention import (
     Projections,
     QueryKey,
     coupling,

@@ -9,13 +9,13 @@ from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.discovery.fibres import angle_between, two_segments
 from nipde.errors import KernelError, PairsError, SolverError
-from nipde.estimators.elastic_adjoint import FORMS, ElasticGaussNewton
-from nipde.estimators.elastic_balance import ElasticBalance
-from nipde.estimators.inversion import body_misfit
-from nipde.estimators.inversion.body_misfit import BodyMisfit, Form
+from nipde.estimators.inverse import body_misfit
+from nipde.estimators.inverse.body_misfit import BodyMisfit, Form
+from nipde.estimators.inverse.elastic_adjoint import FORMS, ElasticGaussNewton
+from nipde.estimators.inverse.elastic_balance import ElasticBalance
 from nipde.grid import Grid
 from nipde.physics.hyperelastic import NeoHookean
-from nipde.physics.periodic_fields import PowerLawField
+from nipde.physics.random_fields import PowerLawField
 from nipde.physics.tissue import TwoSegmentTissue
 
 GRID = Grid.uniform(11)
@@ -118,6 +118,7 @@ def test_fibres_are_found_under_noise_where_forces_do_not(told):
     assert off(found, queries) < min(0.015, off(ElasticBalance()(noisy), queries) / 2)
 
 
+@pytest.mark.slow
 def test_fibres_are_not_found_where_there_are_none():
     noisy = pairs_of(noise=0.01)
     assert len(ElasticGaussNewton().body(noisy).angles) == 0
@@ -125,6 +126,7 @@ def test_fibres_are_not_found_where_there_are_none():
     assert len(ElasticGaussNewton(fibres=False).body(pairs_of("fibres", noise=0.01)).angles) == 0
 
 
+@pytest.mark.slow
 def test_bands_hold_true_moduli_and_angles():
     """Bands of 90 %, over two specimens of each kind; more noise widens them."""
     held, wide = {"modulus": [], "angle": []}, []
@@ -142,8 +144,8 @@ def test_bands_hold_true_moduli_and_angles():
         held["angle"].append(apart < 1.645 * soft.angle_deviation())
         wide.append(float(np.median(stiff.modulus_deviation())))
     shares = {name: float(np.mean(values)) for name, values in held.items()}
-    assert 0.75 < shares["modulus"] < 0.99
-    assert 0.75 < shares["angle"] < 0.99, shares
+    assert shares["modulus"] == pytest.approx(0.93, abs=0.02)
+    assert shares["angle"] == pytest.approx(0.85, abs=0.02)
     noisier = ElasticGaussNewton().posterior(pairs_of(noise=0.05))
     assert float(np.median(noisier.modulus_deviation())) > 1.5 * float(np.mean(wide))
     assert np.isinf(noisier.angle_deviation()).all()
@@ -162,7 +164,7 @@ def test_what_no_body_explains_widens_bands():
     noisy = pairs_of("fibres", noise=0.01)
     fair, believed = (ElasticGaussNewton().posterior(replace(noisy, noise=share * noisy.noise)) for share in (1, 0.1))
     ratio = np.median(believed.angle_deviation()) / np.median(fair.angle_deviation())
-    assert 0.7 < ratio < 1.4  # and not a tenth
+    assert ratio == pytest.approx(1.02, abs=0.05)  # and not a tenth
 
 
 def test_draws_scatter_as_the_deviation_says():
@@ -174,14 +176,17 @@ def test_draws_scatter_as_the_deviation_says():
 
 def test_mistakes_are_told():
     posterior = ElasticGaussNewton(fibres=False).posterior(pairs_of(count=4))
-    with pytest.raises(KernelError, match="expected a level between 0 and 1, got 90"):
+    with pytest.raises(KernelError) as error:
         posterior.modulus_band(90)
-    with pytest.raises(KernelError, match="expected a number of bodies, got -1"):
+    assert error.value.got == 90
+    with pytest.raises(KernelError) as error:
         posterior.draws(-1)
+    assert error.value.got == -1
     assert posterior.draws(0) == []
     pairs = pairs_of(count=4)
-    with pytest.raises(PairsError, match="expected the pairs of one system"):
+    with pytest.raises(PairsError) as error:
         ElasticGaussNewton().posterior(Pairs(GRID, pairs.loads[None], pairs.responses[None]))
+    assert error.value.got == "a batch (1,)"
 
 
 def test_a_form_that_does_not_stand_the_loads_is_left(monkeypatch):

@@ -10,11 +10,10 @@ import torch
 
 from nipde.boundary import Neumann, Periodic
 from nipde.context.pairs import Pairs
-from nipde.estimators.afno import AFNO
-from nipde.estimators.attention import quadratic_attention
-from nipde.estimators.export import exported
-from nipde.estimators.nao import NAO
-from nipde.estimators.nips import NIPS, NIPSMLP
+from nipde.estimators.paper.afno import AFNO
+from nipde.estimators.paper.export import exported
+from nipde.estimators.paper.nao import NAO
+from nipde.estimators.paper.nips import NIPS, NIPSMLP
 from nipde.grid import Axis, Grid
 
 D = 4
@@ -34,7 +33,7 @@ CASES = {
     "NIPS-mlp": (NIPSMLP, PLANE, small()),
     "NIPS-mlp-2": (NIPSMLP, LINE, small(components=2)),
     "NAO": (NAO, PLANE, small()),
-    "NAO-quadratic-2": (NAO, LINE, small(components=2, attention=quadratic_attention)),
+    "NAO-quadratic-2": (NAO, LINE, small(components=2, attention="quadratic")),
     "NAO-W^P-f": (NAO, LINE, small(token_projections=True, full_norms=True)),
     "AFNO": (AFNO, PLANE, {"pairs": D, "layers": 2}),
     "AFNO-3d-2": (AFNO, SPACE, {"pairs": D, "layers": 2, "components": 2}),

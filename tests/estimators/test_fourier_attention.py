@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.estimators.attention import Projections, coupling, quadratic_attention
-from nipde.estimators.fourier_attention import fourier_attention, fourier_factors, plain_fourier_attention
+from nipde.estimators.paper.attention import Projections, coupling, quadratic_attention
+from nipde.estimators.paper.fourier_attention import fourier_attention, fourier_factors, plain_fourier_attention
 from nipde.spectral.filter import SpectralFilter
 
 CASES = [

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from nipde.boundary import Periodic
-from nipde.estimators import kernel_network
-from nipde.estimators.kernel_network import KernelNetwork
-from nipde.estimators.nao import NAO
+from nipde.estimators.paper import kernel_network
+from nipde.estimators.paper.kernel_network import KernelNetwork
+from nipde.estimators.paper.nao import NAO
 from nipde.grid import Axis, Grid
 
 GRIDS = {

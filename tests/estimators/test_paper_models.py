@@ -6,26 +6,25 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.benchmarks.transcription import plain_afno, plain_nao, plain_nips
 from nipde.boundary import Neumann, Periodic
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
 from nipde.errors import PairsError
-from nipde.estimators import nips
-from nipde.estimators.afno import AFNO
-from nipde.estimators.attention import gram_attention, linear_attention, quadratic_attention
-from nipde.estimators.nao import NAO
-from nipde.estimators.nips import NIPS, NIPSMLP
+from nipde.estimators.paper import nips
+from nipde.estimators.paper.afno import AFNO
+from nipde.estimators.paper.attention import ATTENTIONS, linear_attention, quadratic_attention
+from nipde.estimators.paper.nao import NAO
+from nipde.estimators.paper.nips import NIPS, NIPSMLP
 from nipde.grid import Axis, Grid
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.spectral.filter import SpectralFilter
+from tests.oracles.transcription import plain_afno, plain_nao, plain_nips
 
 D, LAYERS = 4, 3
-ORDERS = {"linear": linear_attention, "quadratic": quadratic_attention, "gram": gram_attention}
 KINDS = {
     "NIPS": partial(NIPS, channels=3),
     "NIPS-mlp": partial(NIPSMLP, channels=3),
-    **{f"NAO-{name}": partial(NAO, channels=3, attention=order) for name, order in ORDERS.items()},
+    **{f"NAO-{name}": partial(NAO, channels=3, attention=name) for name in ATTENTIONS},
     "NAO-f": partial(NAO, channels=3, full_norms=True),
     "NAO-W^P": partial(NAO, channels=3, token_projections=True),
     "AFNO": AFNO,
@@ -260,16 +259,18 @@ def test_partly_measured_responses_are_refused(kind):
     model, mask = build(kind), torch.ones(3, D, 1, *PLANE.shape, dtype=torch.bool)
     assert apart(answer(model, some(mask=mask.clone())), answer(model, some())) < 1e-12  # all measured
     mask[0, 0, 0, 1, 1] = False
-    with pytest.raises(PairsError, match=r"\w+ cannot use partly measured responses, expected every node measured"):
+    with pytest.raises(PairsError) as error:
         model(some(mask=mask))
+    assert error.value.got == "99.8% measured"
 
 
 @every_kind
 def test_another_grid_is_refused(kind):
     model = build(kind)
     for grid in (Grid.uniform((7, 7)), Grid.uniform((7, 6)), Grid((Axis(7, 1.3), Axis(6, 2.5))), GRIDS["9"]):
-        with pytest.raises(PairsError, match=r"belongs to another grid, expected 7 × 6 nodes on 1.3 × 2.5.*, got"):
+        with pytest.raises(PairsError) as error:
             model(some(grid))
+        assert "1.3" in error.value.expected
 
 
 @every_kind

@@ -1,13 +1,14 @@
 """The paper's scaling, kept for reproduction: affine in the load, and honest about it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from nipde.context.pairs import Pairs
-from nipde.context.standardisation import Standardisation
 from nipde.errors import KernelError
-from nipde.estimators.nips import NIPS
-from nipde.estimators.standardised import Standardised
+from nipde.estimators.paper.nips import NIPS
+from nipde.estimators.paper.standardised import Standardisation, Standardised
 from nipde.grid import Grid
 
 
@@ -25,6 +26,14 @@ def test_training_fields_become_standard(made):
     for field in (standard.loads, standard.responses):
         assert abs(float(field.mean())) < 1e-12
         assert float(field.std()) == pytest.approx(1, rel=1e-12)
+
+
+def test_noise_of_loads_and_responses_is_scaled_with_them(made):
+    _, pairs = made
+    known = Standardisation.of(pairs)
+    standard = known.standardised(replace(pairs, noise=0.2, load_noise=0.3))
+    assert standard.noise == pytest.approx(0.2 / known.response_std)
+    assert standard.load_noise == pytest.approx(0.3 / known.load_std)
 
 
 def test_the_predictor_is_the_papers_formula(made):

@@ -3,8 +3,8 @@
 import torch
 
 from nipde.context.pairs import Pairs
-from nipde.estimators.minimum_norm import MinimumNorm
-from nipde.estimators.training_span import TrainingSpan
+from nipde.estimators.regression.minimum_norm import MinimumNorm
+from nipde.estimators.regression.training_span import TrainingSpan
 from nipde.grid import Grid
 from nipde.kernels.dense import DenseKernel
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.data.generate import generate
+from nipde.data.advection import AdvectionRecipe
+from nipde.data.darcy import DarcyRecipe
+from nipde.data.generation import generate
 from nipde.data.plan import Plan
-from nipde.data.problems import AdvectionRecipe, DarcyRecipe
 from nipde.errors import ArchiveError, PairsError
-from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.evaluation.calibrate import FALSE_ALARMS, calibrated, conformal_quantile, contexts
 
 PAIRS, NOISE = (3, 12), (0.0, 0.02)
@@ -48,7 +49,9 @@ def asked(model, archive, *, change=lambda pairs: pairs, **options):
 
 
 def raised(model, archive, **options):
-    return np.concatenate([kernel.alarm.raised.numpy() for kernel, _ in asked(model, archive, **options)]).mean()
+    return np.concatenate(
+        [kernel.outlier_test.is_outlier.numpy() for kernel, _ in asked(model, archive, **options)]
+    ).mean()
 
 
 @pytest.mark.parametrize("pairs", [3, 6, 12])
@@ -89,18 +92,15 @@ def test_strangers_raise_the_alarm(model, made, pairs, noise):
         assert raised(model, made["family"], change=change, **options) >= 0.95, what
 
 
-def test_the_reason_says_which_number_and_what_it_means(model, made):
+def test_loads_in_another_unit_have_an_outlying_stiffness(model, made):
     (kernel, _), *_ = asked(model, made["family"], context=12, noise=0.0, change=lambda pairs: pairs.scaled(load=1e3))
-    assert "stiffness" in kernel.alarm.reasons(0)
-    assert "other units" in kernel.alarm.reasons(0)
-    (kernel, _), *_ = asked(model, made["family"], context=12, noise=0.0)
-    calm = int(torch.nonzero(~kernel.alarm.raised)[0])
-    assert kernel.alarm.reasons(calm).startswith("Nothing unusual")
+    scores = {name: float(score[0].abs()) for name, score in kernel.outlier_test.scores.items()}
+    assert max(scores, key=scores.get) == "stiffness"
 
 
 def test_noise_that_nobody_gives_raises_no_alarm(model, made):
     kernels = asked(model, made["family"], context=12, noise=0.02, change=lambda pairs: replace(pairs, noise=None))
-    assert np.concatenate([kernel.alarm.raised.numpy() for kernel, _ in kernels]).mean() <= 0.2
+    assert np.concatenate([kernel.outlier_test.is_outlier.numpy() for kernel, _ in kernels]).mean() <= 0.2
 
 
 def test_calibration_changes_no_answer_and_leaves_the_model_alone(made):
@@ -125,15 +125,18 @@ def test_quantiles_count_one_more_system_as_missed():
     ratios = np.arange(1.0, 101.0).reshape(20, 5)
     assert conformal_quantile(ratios, 0.5) == 53  # ⌈0.5 · 21 · 5⌉
     assert conformal_quantile(ratios, 0.95) == 100
-    with pytest.raises(ArchiveError, match="at least 19, got 18"):
+    with pytest.raises(ArchiveError) as error:
         conformal_quantile(ratios[:18], 0.95)
+    assert error.value.got == 18
 
 
 def test_too_little_data_is_refused(made):
-    with pytest.raises(ArchiveError, match="too few systems"):
+    with pytest.raises(ArchiveError) as error:
         calibrated(untrained(), made["family"], pairs=(5,), noise=(0.0,), systems=10)
-    with pytest.raises(PairsError, match="take fewer pairs"):
+    assert error.value.got == 10
+    with pytest.raises(PairsError) as error:
         calibrated(untrained(), made["family"], pairs=(20,), noise=(0.0,))
+    assert "20" in error.value.got
 
 
 def test_the_noise_of_contexts_is_that_asked_for(made):

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.evaluation.material import permeability_in
+from nipde.discretisation.links import Harmonic
+from nipde.evaluation.evaluate import permeability_in
 from nipde.kernels.dense import DenseKernel
 from nipde.kernels.law import LawKernel
 from nipde.physics.darcy import Darcy
-from nipde.physics.faces import Harmonic
 
 MEAN = Harmonic()
 

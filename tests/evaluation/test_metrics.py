@@ -67,8 +67,9 @@ def test_the_gradient_is_right_and_finite_at_no_error():
 
 
 def test_axes_that_only_broadcast_are_refused():
-    with pytest.raises(ShapeError, match=r"expected \(2, 4, 1, 3\), got \(4, 1, 3\): compare fields with equal axes"):
+    with pytest.raises(ShapeError) as error:
         relative_errors(LINE, normal(4, 1, 3), normal(2, 4, 1, 3))
+    assert error.value.got == (4, 1, 3)
 
 
 def test_kernels_are_measured_over_both_points():
@@ -86,7 +87,7 @@ def test_edge_and_interior_share_the_unknown_nodes():
     square = Grid.uniform(5)
     assert int(square.edge.sum()) == 8
     assert np.argwhere(square.interior).tolist() == [[2, 2]]
-    strip = Grid((Axis(5), Axis(4, 1.0, Neumann())))  # only the first axis is clamped
+    strip = Grid((Axis(5), Axis(4, 1.0, Neumann())))  # only the first axis has Dirichlet ends
     assert np.flatnonzero(strip.edge.all(1)).tolist() == [1, 3]
     assert np.flatnonzero(strip.interior.all(1)).tolist() == [2]
     for grid in (square, strip, Grid.uniform(4, dimension=3), Grid.uniform(3)):

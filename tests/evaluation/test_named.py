@@ -3,10 +3,13 @@ import pytest
 import torch
 
 from nipde.context.pairs import Pairs
+from nipde.data.advection import AdvectionRecipe
 from nipde.errors import ArchiveError, PairsError
-from nipde.estimators.training_span import TrainingSpan
+from nipde.estimators.inverse.equation_error import EquationError
+from nipde.estimators.registry import FITTED, SCALAR, SOLIDS, names
+from nipde.estimators.regression.training_span import TrainingSpan
 from nipde.evaluation.evaluate import evaluate
-from nipde.evaluation.named import ESTIMATORS, FITTED, NAMES, SOLIDS, named
+from nipde.evaluation.named import named
 from nipde.grid import Grid
 from nipde.kernels.dense import DenseKernel
 from nipde.physics.darcy import Darcy
@@ -16,7 +19,7 @@ from nipde.physics.hyperelastic import NeoHookean
 def test_every_name_is_an_estimator(own):
     system = own[9]
     pairs = Pairs.from_arrays(system.loads, system.responses, grid=own.grid)
-    for name in NAMES:
+    for name in (*SCALAR, *FITTED):
         assert named(name, own)(pairs).linear
 
 
@@ -30,8 +33,9 @@ def test_every_name_of_a_solid_is_an_estimator():
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(own):
-    with pytest.raises(PairsError, match=r"among minimum-norm, .*empirical-bayes, .*elastic, got telepathy"):
+    with pytest.raises(PairsError) as error:
         named("telepathy", own)
+    assert all(name in error.value.expected for name in names())
 
 
 def test_fitted_estimators_have_seen_the_training_systems_and_their_true_kernels(own):
@@ -49,15 +53,17 @@ def test_fitted_estimators_may_learn_elsewhere(archives):
 
 
 @pytest.mark.parametrize("name", FITTED)
-def test_without_true_kernels_nothing_is_learned(archives, name):
-    with pytest.raises(ArchiveError, match="expected at least 2 training systems of Darcy's law, got 5 of advection"):
+def test_without_true_kernels_nothing_is_learned(archives, name, monkeypatch):
+    monkeypatch.setattr(AdvectionRecipe, "law_of", lambda recipe, hidden: None)
+    with pytest.raises(ArchiveError) as error:
         named(name, archives["advection"])
+    assert error.value.got == "0 of advection"
 
 
 def test_the_law_is_known_with_its_face_mean(archives):
     archive = archives["arithmetic"]
     known, mistaken = (
         evaluate(estimator, archive, context=10, systems=1)
-        for estimator in (named("equation-error", archive), ESTIMATORS["equation-error"])
+        for estimator in (named("equation-error", archive), EquationError())
     )
-    assert known["kernel"]["mean"] < 1e-6 < 1e-3 < mistaken["kernel"]["mean"]
+    assert known.kernel.mean < 1e-6 < 1e-3 < mistaken.kernel.mean

@@ -1,26 +1,25 @@
 import numpy as np
 import pytest
 
-from nipde.evaluation.summary import mean, worst_decile
+from nipde.evaluation.summary import Mean, mean, worst_decile
 
 
 def test_values_by_hand():
     found = mean([1.0, 2.0, 6.0])
-    assert found.value == pytest.approx(3)
+    assert found.mean == pytest.approx(3)
     assert found.spread == pytest.approx(np.sqrt((4 + 1 + 9) / 3))
     assert 1 <= found.low < 3 < found.high <= 6
-    assert found.to_dict() == {"mean": found.value, "low": found.low, "high": found.high, "spread": found.spread}
 
 
 def test_the_worst_tenth_is_at_least_one_system():
     values = np.random.default_rng(0).permutation(20).astype(float)
-    assert worst_decile(values).value == 18.5
+    assert worst_decile(values).mean == 18.5
     assert worst_decile(values).low < 18.5 <= worst_decile(values).high <= 19
-    assert worst_decile(values[:5]).value == values[:5].max()
+    assert worst_decile(values[:5]).mean == values[:5].max()
 
 
 def test_one_system_tells_nothing_about_others():
-    assert mean([0.3]).to_dict() == {"mean": 0.3, "low": 0.3, "high": 0.3, "spread": 0.0}
+    assert mean([0.3]) == Mean(0.3, 0.3, 0.3, 0.0)
 
 
 def test_the_seed_decides():

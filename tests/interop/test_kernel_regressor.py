@@ -127,12 +127,14 @@ def test_parameters_reach_into_the_estimator_and_clones_are_equal():
 
 def test_rows_that_do_not_fit_are_named(rows):
     loads, responses = rows
-    with pytest.raises(ShapeError, match="expected a multiple of 121 columns, one per node, got 120"):
+    with pytest.raises(ShapeError) as error:
         KernelRegressor(grid=GRID).fit(loads[:, :-1], responses)
+    assert error.value.got == 120
     with pytest.raises(PairsError, match="noise level"):
         KernelRegressor(grid=GRID, noise=-1.0).fit(loads, responses)
 
 
+@pytest.mark.slow
 def test_the_check_that_needs_an_environment_variable_holds_too():
     """scikit-learn skips it unless the variable is set before SciPy is imported."""
     code = """

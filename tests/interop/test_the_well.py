@@ -10,9 +10,10 @@ import pytest
 
 from nipde.boundary import Neumann, Periodic
 from nipde.cli import main
-from nipde.data.generate import generate
+from nipde.data.advection import AdvectionRecipe
+from nipde.data.darcy import DarcyRecipe
+from nipde.data.generation import generate
 from nipde.data.plan import Plan
-from nipde.data.problems import AdvectionRecipe, DarcyRecipe
 from nipde.data.recipe import Recipe
 from nipde.data.system import Quantities, Quantity, System
 from nipde.errors import ArchiveError
@@ -118,7 +119,7 @@ def test_boundaries_have_a_kind_a_mask_and_values(made):
         side = group[f"{name}_boundary"]
         assert words(side.attrs["associated_dims"]) == [name]
         fields = words(side.attrs["associated_fields"])
-        assert fields == ([archive.quantities.response.name] if axis.boundary.clamped else [])
+        assert fields == ([archive.quantities.response.name] if axis.boundary.essential else [])
         assert side.attrs["bc_type"] == ("periodic" if axis.boundary.periodic else "wall")
         assert not a_bool(side.attrs["sample_varying"])
         assert not a_bool(side.attrs["time_varying"])

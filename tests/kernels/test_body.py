@@ -6,7 +6,7 @@ import torch
 
 from nipde.errors import KernelError
 from nipde.grid import Axis, Grid
-from nipde.kernels.body import BodyAtRest, BodyPredictor
+from nipde.kernels.body import BodyPredictor, LinearElasticKernel
 from nipde.physics.hyperelastic import NeoHookean
 
 GRID = Grid((Axis(5, 1.0), Axis(6, 1.3)))
@@ -50,4 +50,4 @@ def test_small_loads_are_answered_as_at_rest():
 def test_bodies_that_do_not_fit_are_refused():
     bodies = predictor((2,)).bodies
     with pytest.raises(KernelError, match="batch"):
-        BodyAtRest(GRID, bodies, torch.ones(3))
+        LinearElasticKernel(GRID, bodies, torch.ones(3))

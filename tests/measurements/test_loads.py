@@ -4,10 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nipde.boundary import Dirichlet, Neumann, Periodic
-from nipde.errors import MeasurementError
 from nipde.grid import Axis, Grid
-from nipde.measurements.loads import Constant, Gaussian, Point, Side, Sine, described_loads, load_term
+from nipde.measurements.description import load_term
+from nipde.measurements.loads import Constant, Gaussian, Point, Side, Sine, described_loads
 from nipde.measurements.units import Units
+from tests.measurements.refused import refused
 
 UNITS = Units("mm", "N/mm^2", "mm")
 ORIGIN = (10.0, -3.0)
@@ -18,7 +19,7 @@ def box(*kinds):
 
 
 FREE = box(Neumann(), Neumann())
-HELD = box(Dirichlet(), Dirichlet())
+FIXED = box(Dirichlet(), Dirichlet())
 
 
 @settings(max_examples=60, deadline=None)
@@ -34,7 +35,7 @@ def test_a_well_keeps_its_rate_wherever_it_is(x, y, total, kinds):
 
 
 def test_a_well_at_a_node_is_in_that_node():
-    field = Point((11.0, -2.0), 5.0).field(HELD, origin=ORIGIN, units=UNITS)
+    field = Point((11.0, -2.0), 5.0).field(FIXED, origin=ORIGIN, units=UNITS)
     assert np.argwhere(field).tolist() == [[2, 3]]
 
 
@@ -58,26 +59,26 @@ def test_a_force_is_the_boundary_term_of_the_weak_form():
 def test_a_traction_is_a_force_per_length():
     field = Side("right", traction="3 N/mm").field(FREE, origin=ORIGIN, units=UNITS)
     assert FREE.integrate(field) == pytest.approx(6.0, rel=1e-12)
-    with pytest.raises(MeasurementError, match="total or traction"):
+    with refused(expected="total or traction", got="both"):
         Side("right", 1.0, 1.0).field(FREE, origin=ORIGIN, units=UNITS)
 
 
-def test_held_sides_feel_nothing():
-    with pytest.raises(MeasurementError, match=r"held at 0 .axis x is dirichlet.*neumann"):
-        Side("left", 1.0).field(HELD, origin=ORIGIN, units=UNITS)
-    with pytest.raises(MeasurementError, match="held at 0"):
-        Point((10.0, -2.0), 1.0).field(HELD, origin=ORIGIN, units=UNITS)
-    with pytest.raises(MeasurementError, match="periodic"):
+def test_a_load_on_a_dirichlet_boundary_is_refused():
+    with refused(got="axis x", remedy="neumann"):
+        Side("left", 1.0).field(FIXED, origin=ORIGIN, units=UNITS)
+    with refused(got="axis x", remedy="neumann"):
+        Point((10.0, -2.0), 1.0).field(FIXED, origin=ORIGIN, units=UNITS)
+    with refused(got="periodic", remedy="neumann"):
         Side("left", 1.0).field(box(Periodic(), Dirichlet()), origin=ORIGIN, units=UNITS)
 
 
 def test_places_are_checked():
-    with pytest.raises(MeasurementError, match="x from 10 to 14, got 1"):
-        Point((1.0, -2.0), 1.0).field(HELD, origin=ORIGIN, units=UNITS)
-    with pytest.raises(MeasurementError, match="one of left, right, bottom, top"):
+    with refused(expected="x from 10 to 14", got="1"):
+        Point((1.0, -2.0), 1.0).field(FIXED, origin=ORIGIN, units=UNITS)
+    with refused(expected="left, right, bottom, top", got="front"):
         Side("front", 1.0).field(FREE, origin=ORIGIN, units=UNITS)
-    with pytest.raises(MeasurementError, match="2 numbers"):
-        Point((1.0,), 1.0).field(HELD, origin=ORIGIN, units=UNITS)
+    with refused(expected="2 numbers", got="[1.0]"):
+        Point((1.0,), 1.0).field(FIXED, origin=ORIGIN, units=UNITS)
 
 
 def test_families_are_what_they_say():
@@ -97,7 +98,7 @@ def test_families_are_what_they_say():
 def test_terms_of_one_pair_add_up():
     tables = [{"kind": "constant", "amplitude": float(n), "pair": pair} for n, pair in ((1, 1), (2, 2), (3, 1))]
     terms = tuple(load_term(table, number=n + 1) for n, table in enumerate(tables))
-    loads = described_loads(terms, FREE, origin=ORIGIN, units=UNITS)
+    loads, _ = described_loads(terms, FREE, origin=ORIGIN, units=UNITS)
     assert loads.shape == (2, 1, 9, 7)
     assert loads[:, 0, 0, 0].tolist() == [4.0, 2.0]
 
@@ -106,11 +107,11 @@ def test_amounts_come_from_a_table():
     tables = [{"kind": "point", "position": [11, -2], "amount": "rate_1"}, {"kind": "constant", "amount": "rate_2"}]
     terms = tuple(load_term(table, number=n + 1) for n, table in enumerate(tables))
     amounts = {"rate_1": np.array([1.0, 2.0, 0.0]), "rate_2": np.array([0.0, 0.5, -1.0])}
-    loads = described_loads(terms, FREE, origin=ORIGIN, units=UNITS, amounts=amounts)
+    loads, _ = described_loads(terms, FREE, origin=ORIGIN, units=UNITS, amounts=amounts)
     np.testing.assert_allclose(FREE.integrate(loads)[:, 0], [1.0, 2.0 + 0.5 * 8, -8.0])
-    with pytest.raises(MeasurementError, match="a column 'rate_2'"):
+    with refused(expected="'rate_2'", got="rate_1"):
         described_loads(terms, FREE, origin=ORIGIN, units=UNITS, amounts={"rate_1": amounts["rate_1"]})
-    with pytest.raises(MeasurementError, match="row 2"):
+    with refused(got="row 2"):
         described_loads(
             terms, FREE, origin=ORIGIN, units=UNITS, amounts={**amounts, "rate_1": np.array([1.0, np.nan, 0.0])}
         )
@@ -118,5 +119,5 @@ def test_amounts_come_from_a_table():
 
 def test_a_pair_without_a_load_is_refused():
     terms = (load_term({"kind": "constant", "pair": 2}, number=1),)
-    with pytest.raises(MeasurementError, match="a load of pair 1"):
+    with refused(expected="pair 1", got="none"):
         described_loads(terms, FREE, origin=ORIGIN, units=UNITS)

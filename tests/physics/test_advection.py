@@ -5,12 +5,12 @@ import pytest
 from trial_fields import normal, relative
 
 from nipde.boundary import Dirichlet, Neumann, Periodic
+from nipde.discretisation.links import links_of
 from nipde.errors import PhysicsError, ShapeError
 from nipde.grid import Axis, Grid
 from nipde.physics.advection import AdvectionDiffusion, asymmetry
 from nipde.physics.darcy import Darcy
-from nipde.physics.faces import faces_of
-from nipde.physics.manufactured import observed_orders, smooth_transport
+from nipde.testing.manufactured import observed_orders, smooth_transport
 
 D, N, P = Dirichlet(), Neumann(), Periodic()
 SPEED = 5.0
@@ -64,7 +64,7 @@ def test_a_steady_stream_leaves_the_known_profile():
 
 
 @pytest.mark.parametrize("kind", [N, P], ids=["neumann", "periodic"])
-def test_a_stream_between_clamped_walls_does_not_see_the_free_axis(kind):
+def test_a_stream_between_dirichlet_walls_does_not_see_the_free_axis(kind):
     grid, line = Grid((Axis(21, 1.0, D), Axis(6, 0.5, kind))), Grid.uniform(21, dimension=1)
     velocity = np.stack([np.full(grid.shape, 3.0), np.zeros(grid.shape)])
     response = AdvectionDiffusion(grid, np.ones(grid.shape), velocity).solve(np.ones(grid.shape))
@@ -134,18 +134,18 @@ def test_without_a_stream_it_is_darcy():
 def test_every_free_cell_lets_out_what_its_source_puts_in(kinds):
     grid = Grid(tuple(Axis(7, 1.0 + 0.5 * place, kind) for place, kind in enumerate(kinds)))
     law = AdvectionDiffusion(grid, medium(grid), normal((grid.dimension, *grid.shape)))
-    load, faces = normal(grid.shape), faces_of(grid)
+    load, links = normal(grid.shape), links_of(grid)
     u = law.solve(load).reshape(-1)
     b, v = law.diffusivity.reshape(-1), law.velocity.reshape(grid.dimension, -1)
     # The flux, written out again from the equation: -b ∂u/∂n + v u on every face.
-    on_face = 2 / (1 / b[faces.first] + 1 / b[faces.second])
-    speed = (v[faces.axis, faces.first] + v[faces.axis, faces.second]) / 2
-    flow = faces.area * (
-        on_face * (u[faces.first] - u[faces.second]) / faces.distance + speed * (u[faces.first] + u[faces.second]) / 2
+    on_face = 2 / (1 / b[links.first] + 1 / b[links.second])
+    speed = (v[links.axis, links.first] + v[links.axis, links.second]) / 2
+    flow = links.area * (
+        on_face * (u[links.first] - u[links.second]) / links.distance + speed * (u[links.first] + u[links.second]) / 2
     )
     outflow = np.zeros(grid.size)
-    np.add.at(outflow, faces.first, flow)
-    np.add.at(outflow, faces.second, -flow)
+    np.add.at(outflow, links.first, flow)
+    np.add.at(outflow, links.second, -flow)
     source = load * grid.weights
     assert relative(outflow.reshape(grid.shape)[grid.unknown], source[grid.unknown]) < 1e-10
     assert abs(outflow.sum()) < 1e-12
@@ -156,8 +156,9 @@ def test_a_closed_vessel_keeps_its_content(kinds):
     grid = Grid(tuple(Axis(6, 1.0, kind) for kind in kinds))
     matrix = AdvectionDiffusion(grid, medium(grid), normal((grid.dimension, *grid.shape))).matrix
     assert np.max(np.abs(matrix.sum(axis=0))) < 1e-13
-    with pytest.raises(PhysicsError, match="expected a Dirichlet axis"):
+    with pytest.raises(PhysicsError) as error:
         AdvectionDiffusion(grid, medium(grid), normal((grid.dimension, *grid.shape))).solve(np.ones(grid.shape))
+    assert error.value.expected == "a Dirichlet axis"
 
 
 def test_residuals_are_small_and_tell_a_wrong_response():
@@ -165,7 +166,7 @@ def test_residuals_are_small_and_tell_a_wrong_response():
     law, loads = AdvectionDiffusion(grid, medium(grid), swirl(grid, speed=20.0)), normal((3, *grid.shape))
     responses, residual = law.checked_solve(loads)
     assert np.all(residual <= 1e-10)
-    unknown = faces_of(grid).unknown
+    unknown = links_of(grid).unknown
     free, right = (field.reshape(len(loads), -1)[:, unknown] for field in (responses, loads * grid.weights))
     by_hand = (law.matrix @ free.T).T - right
     assert np.max(np.abs(by_hand)) <= 1e-10 * np.max(np.abs(loads * grid.weights))
@@ -184,8 +185,9 @@ def test_peclet_number_is_the_largest_over_all_faces():
 
 def test_a_stream_too_fast_for_the_grid_is_refused_and_the_remedy_works():
     grid, speed = Grid.uniform(11), 90.0
-    with pytest.raises(PhysicsError, match=r"expected cell Péclet number < 2, got 9: refine the grid 5 times"):
+    with pytest.raises(PhysicsError) as error:
         AdvectionDiffusion(grid, np.ones(grid.shape), swirl(grid, speed=speed))
+    assert error.value.got == "9"
     fine = grid.refine(5)
     assert AdvectionDiffusion(fine, np.ones(fine.shape), swirl(fine, speed=speed)).peclet < 2
 
@@ -195,7 +197,7 @@ def test_a_diffusivity_that_is_not_positive_is_refused(value):
     grid = Grid.uniform(5)
     diffusivity = np.ones(grid.shape)
     diffusivity[2, 3] = value
-    with pytest.raises(PhysicsError, match="expected finite velocities and diffusivities > 0"):
+    with pytest.raises(PhysicsError):
         AdvectionDiffusion(grid, diffusivity, np.zeros((2, *grid.shape)))
 
 
@@ -215,5 +217,6 @@ def test_a_velocity_has_one_component_per_axis(components):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_velocity_that_is_not_finite_is_refused(value):
-    with pytest.raises(PhysicsError, match="not all values finite"):
+    with pytest.raises(PhysicsError) as error:
         AdvectionDiffusion(Grid.uniform(9), np.ones((9, 9)), np.full((2, 9, 9), value))
+    assert "1.0" in error.value.got

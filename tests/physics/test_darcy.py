@@ -7,12 +7,12 @@ import pytest
 from trial_fields import normal, relative
 
 from nipde.boundary import Dirichlet, Neumann, Periodic
+from nipde.discretisation.links import Arithmetic, Harmonic, links_of
 from nipde.errors import PhysicsError, ShapeError, SolverError
 from nipde.grid import Axis, Grid
 from nipde.physics.darcy import Darcy
-from nipde.physics.faces import Arithmetic, Harmonic, faces_of
-from nipde.physics.manufactured import observed_orders, slab_green, smooth_diffusion
 from nipde.physics.random_fields import GaussianField, TwoPhase
+from nipde.testing.manufactured import observed_orders, slab_green, smooth_diffusion
 
 D, N, P = Dirichlet(), Neumann(), Periodic()
 BOXES = [
@@ -35,10 +35,10 @@ def two_phase(grid, *, seed=0):
 
 
 def net_outflow(grid, flow):
-    """What leaves every node's cell, summed over its faces."""
-    faces, total = faces_of(grid), np.zeros(grid.size)
-    np.add.at(total, faces.first, flow)
-    np.add.at(total, faces.second, -flow)
+    """What leaves every node's cell, summed over its links."""
+    links, total = links_of(grid), np.zeros(grid.size)
+    np.add.at(total, links.first, flow)
+    np.add.at(total, links.second, -flow)
     return total.reshape(grid.shape)
 
 
@@ -69,8 +69,8 @@ def test_free_axes_converge_with_order_two(kind, free_first):
     wave = np.pi * (2 if kind.periodic else 1)
 
     def error(grid):
-        free, clamped = grid.coordinates if free_first else grid.coordinates[::-1]
-        truth = np.sin(np.pi * clamped) * np.cos(wave * free)
+        free, fixed = grid.coordinates if free_first else grid.coordinates[::-1]
+        truth = np.sin(np.pi * fixed) * np.cos(wave * free)
         response = Darcy(grid, np.full(grid.shape, 3.0)).solve(3 * (np.pi**2 + wave**2) * truth)
         return grid.norm(response - truth)
 
@@ -157,15 +157,15 @@ def test_flow_and_pressure_are_continuous_across_the_jump(dimension, source):
     material, _ = slab(grid, interface=9)
     load = np.zeros(grid.shape)
     load[source] = 1 / grid.spacing[0]  # one unit per unit of area of the plane
-    faces = faces_of(grid)
-    across = faces.axis == 0
+    links = links_of(grid)
+    across = links.axis == 0
 
     def measure(mean):
         law = Darcy(grid, material, mean)
         pressure = law.solve(load)
         flow = law.flow(pressure)
         assert np.max(np.abs(flow[~across]), initial=0) < 1e-12  # nothing runs along the planes
-        flow = (flow[across] / faces.area[across]).reshape(20, -1)
+        flow = (flow[across] / links.area[across]).reshape(20, -1)
         for side in (slice(0, source), slice(source, 20)):
             assert np.max(np.ptp(flow[side], axis=0)) < 1e-10  # one of the sides holds the jump
         # Both phases' own slopes, without the face rule, carry the same flow: b ∂p/∂x is continuous.
@@ -196,7 +196,7 @@ def test_every_free_cell_lets_out_what_its_source_puts_in(grid, mean):
     outflow, source = net_outflow(grid, law.flow(law.solve(load))), load * grid.weights
     assert relative(outflow[grid.unknown], source[grid.unknown]) < 1e-10
     assert relative(net_outflow(grid, law.flow(1.001 * law.solve(load)))[grid.unknown], source[grid.unknown]) > 1e-4
-    assert abs(outflow.sum()) < 1e-12  # what the clamped sides take is what the sources give
+    assert abs(outflow.sum()) < 1e-12  # what the Dirichlet sides take is what the sources give
 
 
 # Linearity, symmetry, sign
@@ -257,7 +257,7 @@ def test_pressure_is_inverse_to_permeability():
 def test_residuals_are_small_and_tell_a_wrong_response(grid):
     law, loads = Darcy(grid, two_phase(grid)), normal((3, *grid.shape))
     responses, residual = law.checked_solve(loads)
-    unknown = faces_of(grid).unknown
+    unknown = links_of(grid).unknown
     free, right = (field.reshape(len(loads), -1)[:, unknown] for field in (responses, loads * grid.weights))
     by_hand = (law.matrix @ free.T).T - right
     size = np.linalg.norm((loads * grid.weights)[:, grid.unknown], axis=1)
@@ -278,7 +278,7 @@ def test_batch_axes_are_carried_along():
     assert law.residual(loads[1, 2], responses[1, 2]).shape == ()
 
 
-def test_loads_on_clamped_nodes_do_nothing():
+def test_loads_on_dirichlet_nodes_do_nothing():
     grid = Grid.uniform(9)
     law, load = Darcy(grid, two_phase(grid)), normal(grid.shape)
     assert np.array_equal(law.solve(load), law.solve(np.where(grid.unknown, load, 1e6)))
@@ -299,8 +299,9 @@ def test_a_load_that_is_not_finite_never_leaves_as_a_solution(bad):
     law, loads = Darcy(grid, two_phase(grid)), normal((3, *grid.shape))
     law.checked_solve(loads)
     loads[1, 4, 4] = bad
-    with pytest.raises(SolverError, match=r"pair 1 is not solved, expected relative residual <= 1e-10, got .*: check"):
+    with pytest.raises(SolverError) as error:
         law.checked_solve(loads)
+    assert error.value.got == "nan"
 
 
 def test_a_wrong_factor_never_leaves_as_a_solution():
@@ -312,10 +313,11 @@ def test_a_wrong_factor_never_leaves_as_a_solution():
 
 
 @pytest.mark.parametrize("kinds", [(N,), (P,), (N, N), (N, P), (P, P, N)])
-def test_without_a_clamped_axis_there_is_no_unique_response(kinds):
+def test_without_a_dirichlet_axis_there_is_no_unique_response(kinds):
     grid = Grid(tuple(Axis(5, 1.0, kind) for kind in kinds))
-    with pytest.raises(PhysicsError, match=r"expected a Dirichlet axis, got none: .*: clamp at least one axis"):
+    with pytest.raises(PhysicsError) as error:
         Darcy(grid, np.ones(grid.shape)).solve(np.ones(grid.shape))
+    assert error.value.expected == "a Dirichlet axis"
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
@@ -323,16 +325,18 @@ def test_a_permeability_that_is_not_positive_and_finite_is_refused(value):
     grid = Grid.uniform(5)
     permeability = np.ones(grid.shape)
     permeability[2, 3] = value
-    with pytest.raises(PhysicsError, match=r"expected a finite permeability > 0 .*, got values from .*: fill holes"):
+    with pytest.raises(PhysicsError):
         Darcy(grid, permeability)
 
 
 def test_fields_of_another_grid_are_refused():
     grid = Grid.uniform(5)
-    with pytest.raises(ShapeError, match=r"expected shape \(5, 5\), got shape \(6, 5\)"):
+    with pytest.raises(ShapeError) as error:
         Darcy(grid, np.ones((6, 5)))
-    with pytest.raises(ShapeError, match=r"expected trailing axes \(5, 5\), got shape \(2, 6, 6\)"):
+    assert error.value.got == "shape (6, 5)"
+    with pytest.raises(ShapeError) as error:
         Darcy(grid, np.ones((5, 5))).solve(np.ones((2, 6, 6)))
+    assert "(2, 6, 6)" in error.value.got
 
 
 def test_single_precision_and_integer_permeability_are_solved_in_double():
@@ -356,7 +360,8 @@ def test_a_million_nodes_are_solved_to_the_limit():
 
 def test_a_batch_of_materials_is_refused_rather_than_cut_to_its_first():
     grid = Grid.uniform(9)
-    with pytest.raises(ShapeError, match=r"expected shape \(9, 9\), got shape \(2, 9, 9\)"):
+    with pytest.raises(ShapeError) as error:
         Darcy(grid, np.ones((2, 9, 9)))
+    assert "(2, 9, 9)" in error.value.got
     with pytest.raises(ShapeError, match=r"expected shape \(9, 9\)"):
         Darcy(grid, np.ones((9, 9))).flow(np.ones((2, 9, 9)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from trial_fields import body_loads
 
-from nipde.benchmarks.mechanics_published import bitmap
+from benchmarks.mechanics_published import bitmap
 from nipde.grid import Grid
 from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
 from nipde.physics.newton import Newton

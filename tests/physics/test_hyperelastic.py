@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from trial_fields import body_loads, relative, shaken
 
+from benchmarks.mechanics_published import DISTANCES, ENERGIES, bitmap
 from nipde import physics
-from nipde.benchmarks.mechanics_published import DISTANCES, ENERGIES, bitmap
 from nipde.boundary import Neumann
 from nipde.errors import MissingExtraError, PhysicsError, ShapeError, SolverError
 from nipde.grid import Axis, Grid
 from nipde.physics import elastic
 from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
-from nipde.physics.manufactured import observed_orders
 from nipde.physics.materials import lame_modulus
 from nipde.physics.newton import Newton
-from nipde.physics.supports import ConfinedCompression, EquibiaxialExtension, Shear, Support, UniaxialExtension
+from nipde.physics.supports import CONFINED_COMPRESSION, EQUIBIAXIAL_EXTENSION, SHEAR, UNIAXIAL_EXTENSION, Support
+from nipde.testing.manufactured import observed_orders
 
 TIGHT = Newton(tolerance=1e-12)
 BOX = Grid((Axis(6, 1.0), Axis(5, 0.7)))
@@ -150,15 +150,15 @@ def test_uniform_bodies_in_sliding_supports_deform_affinely(distance, degree, re
         return mu / 2 * (a**2 + b**2 - 2 - 2 * np.log(J)) + lame / 2 * ((J**2 - 1) / 2 - np.log(J))
 
     for support, stretches in (
-        (EquibiaxialExtension(), (1 + distance, 1 + distance / 0.7)),
-        (ConfinedCompression(), (1, 1 - distance / 0.7)),
+        (EQUIBIAXIAL_EXTENSION, (1 + distance, 1 + distance / 0.7)),
+        (CONFINED_COMPRESSION, (1, 1 - distance / 0.7)),
     ):
         (found,), (record,) = body.deform(support, [distance])
         assert body.energy(found) == pytest.approx(0.7 * density(*stretches), rel=1e-12)
         assert record.smallest_jacobian == pytest.approx(np.prod(stretches), rel=1e-12)
 
 
-@pytest.mark.parametrize("support", [UniaxialExtension(), Shear(), EquibiaxialExtension(), ConfinedCompression()])
+@pytest.mark.parametrize("support", [UNIAXIAL_EXTENSION, SHEAR, EQUIBIAXIAL_EXTENSION, CONFINED_COMPRESSION])
 def test_supports_bear_what_the_energy_asks_for(support):
     body, distance, step = patchy(newton=TIGHT), 0.1, 1e-4
     fields, _ = body.deform(support, [distance - step, distance, distance + step])
@@ -277,15 +277,15 @@ def cellwise(body):
 @pytest.mark.parametrize(("degree", "tolerance"), [(1, 0.02), (2, 0.002)], ids=["Q4", "Q9"])
 def test_published_energies_of_mechanical_mnist(number, degree, tolerance):
     body = digit(number, degree=degree)
-    fields, records = body.deform(UniaxialExtension(), DISTANCES)
+    fields, records = body.deform(UNIAXIAL_EXTENSION, DISTANCES)
     assert [body.energy(field) for field in fields] == pytest.approx(ENERGIES[number], rel=tolerance)
     assert min(record.smallest_jacobian for record in records) > 0.2
 
 
 def test_an_image_upside_down_has_other_energies():
     upside_down = NeoHookean(PIXELS, modulus_of_bitmap(bitmap(0))[:, ::-1])
-    (field,), _ = upside_down.deform(Shear(), [3.5])
-    (other,), _ = digit().deform(Shear(), [3.5])
+    (field,), _ = upside_down.deform(SHEAR, [3.5])
+    (other,), _ = digit().deform(SHEAR, [3.5])
     assert abs(upside_down.energy(field) / digit().energy(other) - 1) > 1e-3
 
 
@@ -385,16 +385,18 @@ def test_loads_beyond_the_bodys_strength_are_reported_and_never_returned():
     assert np.isnan(responses[1]).all()
     assert np.isfinite(responses[[0, 2]]).all()
     assert records[1].cutbacks >= 4
-    with pytest.raises(SolverError, match=r"pair 1 is not solved \(1 of 3 are not\), expected equilibrium .*: lower"):
+    with pytest.raises(SolverError) as error:
         body.solve(loads)
+    assert error.value.message.startswith("pair 1 ")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_load_that_is_not_finite_never_leaves_as_a_solution(bad):
     loads = body_loads(BOX, count=2, amplitude=1.0)
     loads[0, 1, 2, 2] = bad
-    with pytest.raises(SolverError, match="pair 0 is not solved"):
+    with pytest.raises(SolverError) as error:
         patchy().checked_solve(loads)
+    assert error.value.message.startswith("pair 0 ")
 
 
 def test_loads_too_large_for_one_step_are_applied_in_several():
@@ -426,18 +428,23 @@ def test_batches_and_precision_are_carried_along():
 
 
 def test_bodies_that_cannot_be_are_refused():
-    with pytest.raises(ShapeError, match=r"expected a modulus for each of \(5, 4\) cells, got shape \(6, 5\)"):
+    with pytest.raises(ShapeError) as error:
         NeoHookean(BOX, np.ones((6, 5)))
+    assert error.value.got == "shape (6, 5)"
     for value, poisson in ((0.0, 0.3), (np.nan, 0.3), (1.0, 0.5), (1.0, -1.0)):
-        with pytest.raises(PhysicsError, match="a finite modulus > 0"):
+        with pytest.raises(PhysicsError) as error:
             NeoHookean(BOX, np.full((5, 4), value), poisson)
-    with pytest.raises(PhysicsError, match="two components"):
+        assert error.value.got == f"moduli from {value} to {value}, Poisson ratio {poisson}"
+    with pytest.raises(PhysicsError) as error:
         patchy().solve(np.ones((6, 5)))
-    free = patchy(Grid.uniform(5, boundary=Neumann()))
-    with pytest.raises(PhysicsError, match="the body is not held"):
-        free.solve(np.zeros((2, 5, 5)))
-    with pytest.raises(PhysicsError, match=r"expected shape \(2, 6, 5\)"):
+    assert error.value.got == "shape (6, 5)"
+    without_supports = patchy(Grid.uniform(5, boundary=Neumann()))
+    with pytest.raises(PhysicsError) as error:
+        without_supports.solve(np.zeros((2, 5, 5)))
+    assert error.value.expected == "a Dirichlet axis"
+    with pytest.raises(PhysicsError) as error:
         patchy().energy(np.zeros((2, 5, 6)))
+    assert (error.value.expected, error.value.got) == ("shape (2, 6, 5)", "shape (2, 5, 6)")
 
 
 def run(program, **environment):
@@ -457,13 +464,15 @@ def test_numba_is_asked_for_only_when_a_body_is_deformed(monkeypatch):
     monkeypatch.delitem(sys.modules, "nipde.physics.assembly", raising=False)
     monkeypatch.delattr(physics, "assembly", raising=False)
     monkeypatch.setitem(sys.modules, "numba", None)
-    with pytest.raises(MissingExtraError, match=r"Numba, for the mechanics of solids.*nipde\[mechanics\]"):
+    with pytest.raises(MissingExtraError) as error:
         patchy().solve(np.zeros((2, 6, 5)))
+    assert "nipde[mechanics]" in error.value.remedy
 
 
 def test_images_are_read_row_by_row_from_the_top():
     image = np.zeros((2, 3), dtype=np.uint8)
     image[0, 2] = 255  # top right
     assert modulus_of_bitmap(image).tolist() == [[1, 1], [1, 1], [1, 100]]
-    with pytest.raises(PhysicsError, match="values from 0 to 255"):
+    with pytest.raises(PhysicsError) as error:
         modulus_of_bitmap(np.full((2, 2), 256))
+    assert error.value.got == "shape (2, 2), values from 256.0 to 256.0"

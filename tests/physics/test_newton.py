@@ -14,17 +14,17 @@ class Scalar:
     def start(self):
         return np.zeros(1)
 
-    def at(self, free, share):
+    def at(self, unknowns, share):
         potential, slope, _ = self.functions
-        (u,) = free
+        (u,) = unknowns
         if not u > self.wall:
-            return State(free, -1e9, np.zeros(1), 0.0, 0.0)  # tempting
+            return State(unknowns, -1e9, np.zeros(1), 0.0, 0.0)  # tempting
         residual = share * self.load - slope(u)
         size = abs(share * self.load)
-        return State(free, potential(u) - share * self.load * u, np.array([residual]), abs(residual) / size, 1.0)
+        return State(unknowns, potential(u) - share * self.load * u, np.array([residual]), abs(residual) / size, 1.0)
 
     def step(self, state, share):
-        curvature = self.functions[2](state.free[0])
+        curvature = self.functions[2](state.unknowns[0])
         if not curvature > 0:
             raise np.linalg.LinAlgError
         return state.residual / curvature

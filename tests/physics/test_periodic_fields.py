@@ -5,7 +5,7 @@ import pytest
 
 from nipde.errors import PhysicsError
 from nipde.grid import Axis, Grid
-from nipde.physics.periodic_fields import PowerLawField
+from nipde.physics.random_fields import PowerLawField
 
 
 def draw(grid, *, count=1, **law):
@@ -41,7 +41,9 @@ def test_larger_exponents_are_smoother():
 
 
 def test_laws_that_cannot_be_are_refused():
-    with pytest.raises(PhysicsError, match="exponent > 0"):
+    with pytest.raises(PhysicsError) as error:
         PowerLawField(exponent=0.0)
-    with pytest.raises(PhysicsError, match="two axes"):
+    assert error.value.got == (0.0, 28)
+    with pytest.raises(PhysicsError) as error:
         draw(Grid.uniform(5, dimension=1))
+    assert error.value.got == 1

@@ -58,8 +58,8 @@ def spectrum(alpha, tau):
     return tau ** (2 * alpha - 2) * (squared + tau**2) ** -alpha
 
 
-def two_sided(statistic, freedom):
-    return 2 * min(chi2.cdf(statistic, freedom), chi2.sf(statistic, freedom))
+def two_sided(statistic, effective_dof):
+    return 2 * min(chi2.cdf(statistic, effective_dof), chi2.sf(statistic, effective_dof))
 
 
 def p_value(alpha, tau, variances):
@@ -250,11 +250,13 @@ def test_both_phases_fill_half_the_square_on_average():
     [{"alpha": 0.0}, {"alpha": -1.0}, {"alpha": 1.0, "tau": 0.0}, {"alpha": 1.0, "waves": 0}, {"alpha": np.nan}],
 )
 def test_a_law_without_meaning_is_refused(wrong):
-    with pytest.raises(PhysicsError, match=r"expected alpha, tau, rms > 0 and waves >= 1, got alpha=.*: see"):
+    with pytest.raises(PhysicsError) as error:
         GaussianField(**wrong)
+    assert f"alpha={wrong['alpha']}" in error.value.got
 
 
 @pytest.mark.parametrize(("negative", "positive"), [(0.0, 3.0), (12.0, -3.0), (np.nan, 3.0)])
 def test_phases_must_be_positive(negative, positive):
-    with pytest.raises(PhysicsError, match=r"expected two positive phases, got \(.*\): permeability is > 0"):
+    with pytest.raises(PhysicsError) as error:
         TwoPhase(negative, positive)
+    assert str(error.value.got) == str((negative, positive))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nipde.physics.periodic_fields import PowerLawField
+from nipde.physics.random_fields import PowerLawField
 
 
 def normal(shape, *, seed=0):

@@ -1,4 +1,4 @@
-"""A discovery made by hand: a rock of two phases, twenty pairs, a real kernel, and plausible fields around it."""
+"""A discovery built by hand: a two-phase coefficient, twenty pairs, a real kernel, and plausible fields around it."""
 
 import hashlib
 import shutil
@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import nipde
-from nipde.discovery.discovery import Discovery, HeldOut, Material, NextLoads, Phases, Rival
-from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.discovery.discovery import Baseline, Discovery, HeldOut, Material, Phases, RecommendedLoads
+from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.measurements.measurement import Measurement, Note, Source
 from nipde.measurements.units import Units
 from nipde.physics.darcy import Darcy
@@ -60,24 +60,19 @@ def around(kernel, pairs, truth, mask, *, held_out=4, name="plate_run_07.h5"):
                 Note("warning", "The sign of the responses was not stated; downwards was taken as positive."),
             ),
         ),
-        weights="darcy-two-phase",
+        estimator="darcy-two-phase",
         kernel=kernel,
-        material=Material(found, found - width, found + width, 0.9, True, "kN", known),
+        material=Material(found, found - width, found + width, 0.9, True, "kN", known, "tension"),
         phases=Phases("Otsu's threshold on log b", (cut,), labels, (3.02, 11.9), probability),
         held_out=tried,
-        rivals=(
-            Rival("equation error", truth * np.exp(0.4 * rng.standard_normal(grid.shape)), 0.31, 0.12),
-            Rival("adjoint Gauss-Newton", truth * np.exp(0.1 * rng.standard_normal(grid.shape)), 0.044, 8.4),
-            Rival("ridge kernel", np.full(grid.shape, np.nan), 0.52, 0.03),
+        baselines=(
+            Baseline("equation error", truth * np.exp(0.4 * rng.standard_normal(grid.shape)), 0.31, 0.12),
+            Baseline("adjoint Gauss-Newton", truth * np.exp(0.1 * rng.standard_normal(grid.shape)), 0.044, 8.4),
+            Baseline("ridge kernel", np.full(grid.shape, np.nan), 0.52, 0.03),
         ),
-        next_loads=NextLoads(
+        recommended_loads=RecommendedLoads(
             tuple(f"{k} half waves along x, {k + 1} along y" for k in (1, 2, 3, 4)),
             np.array([0.34, 0.21, 0.13, 0.02]), np.stack(waves),
-        ),
-        verdict=(
-            "The plate has two phases: a stiff one with b ≈ 11.9 kN on 46 % of it, and a soft one with b ≈ 3.0 kN.",
-            "New loads are answered with a mean error of 4.9 %, tried on 4 pairs that were held out.",
-            "Near the corners the data says little; the map there is a guess from the weights.",
         ),
         provenance={
             "command": "nipde discover plate_run_07.h5 --length mm --load kN/m^2 --response mm",

@@ -1,4 +1,4 @@
-"""What is left in a folder can be opened without nipde, and says what was found."""
+"""The files of a discovery can be opened without nipde."""
 
 import json
 import os
@@ -14,15 +14,17 @@ import torch
 
 import nipde
 from nipde.discovery.discover import discover
-from nipde.estimators.conditioned import ConditionedNIPS
+from nipde.estimators.baselines import BASELINES
+from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.grid import Axis, Grid
 from nipde.measurements.measurement import Measurement, Note, Source
 from nipde.measurements.parse import parse
 from nipde.measurements.units import Units
 from nipde.physics.darcy import Darcy
 from nipde.physics.random_fields import GaussianField, TwoPhase
-from nipde.report.files import fields_of, save, schema, summary
+from nipde.report.files import fields_of, schema, summary
 from nipde.report.kernel_factors import factors_of
+from nipde.report.statements import statements
 
 NAMES = {
     "kernel.npz", "microstructure.csv", "microstructure.npz", "microstructure.vtk", "predictor.pt2", "report.html",
@@ -37,28 +39,28 @@ torch.save(program(torch.load(sys.argv[2])), sys.argv[3])
 """
 
 
-def found_in(grid, *, count=4, rivals=(), gaps=False):
+def found_in(grid, *, count=4, baselines=(), gaps=False):
     rng = np.random.default_rng(0)
-    rock = TwoPhase()(GaussianField(4.0, waves=6).sample(grid, rng=rng, count=1)[0])
+    permeability = TwoPhase()(GaussianField(4.0, waves=6).sample(grid, rng=rng, count=1)[0])
     loads = GaussianField(1.0, waves=6, rms=1.0).sample(grid, rng=rng, count=count)
     mask = rng.random(loads.shape) > 0.1 if gaps else None
-    pairs = nipde.Pairs.from_arrays(loads, Darcy(grid, rock).solve(loads), grid=grid, noise=1e-4, mask=mask)
+    pairs = nipde.Pairs.from_arrays(loads, Darcy(grid, permeability).solve(loads), grid=grid, noise=1e-4, mask=mask)
     sources, notes = (Source("plate.csv", "csv", "0" * 64),), (Note("reading", "Read ✓."), Note("warning", "Small."))
     origin = tuple(10.0 + place for place in range(grid.dimension))
     measurement = Measurement(pairs, Units("mm", "N/mm^2", "mm"), origin, sources, notes)
     torch.manual_seed(0)
     model = ConditionedNIPS(dimension=grid.dimension, channels=4).eval().requires_grad_(False)
-    return discover(measurement, model, rivals=rivals)
+    return discover(measurement, model, baselines={name: BASELINES[name] for name in baselines})
 
 
 @pytest.fixture(scope="module")
 def discovery():
-    return found_in(PLATE, gaps=True, rivals=("Tikhonov",))
+    return found_in(PLATE, gaps=True, baselines=("Tikhonov",))
 
 
 @pytest.fixture(scope="module")
 def folder(discovery, tmp_path_factory):
-    return save(discovery, tmp_path_factory.mktemp("found") / "new" / "folder", dense=True)
+    return discovery.save(tmp_path_factory.mktemp("found") / "new" / "folder", dense=True)
 
 
 def test_every_file_is_there(folder):
@@ -72,9 +74,9 @@ def test_the_archive_holds_every_field_and_where_it_is(discovery, folder):
         assert str(stored["unit"]) == discovery.material.unit == "N/mm"
         for name, values in fields_of(discovery).items():
             assert np.array_equal(stored[name], values)
-        assert np.array_equal(stored["b"], discovery.material.values)
-        assert np.array_equal(stored["b_low"], discovery.material.low)
-        assert np.array_equal(stored["b_high"], discovery.material.high)
+        assert np.array_equal(stored["coefficient"], discovery.material.values)
+        assert np.array_equal(stored["coefficient_low"], discovery.material.low)
+        assert np.array_equal(stored["coefficient_high"], discovery.material.high)
         assert np.array_equal(stored["phase"], discovery.phases.labels)
         measured = discovery.measurement.pairs.mask.double().mean((0, 1)).numpy()
         assert stored["measured_share"] == pytest.approx(measured)
@@ -84,7 +86,7 @@ def test_the_table_has_a_row_for_every_node(discovery, folder):
     read = parse(folder / "microstructure.csv")
     table = read.arrays
     assert read.units["x"] == discovery.measurement.units.length
-    assert read.units["b"] == discovery.material.unit
+    assert read.units["coefficient"] == discovery.material.unit
     assert len(table["x"]) == PLATE.size
     assert table["x"].reshape(PLATE.shape) == pytest.approx(PLATE.coordinates[0] + 10)
     assert table["y"].reshape(PLATE.shape) == pytest.approx(PLATE.coordinates[1] + 11)
@@ -96,7 +98,11 @@ def test_paraview_sees_the_same_values_in_the_same_places(discovery, folder):
     mesh = meshio.read(folder / "microstructure.vtk")
     places = np.rint((mesh.points[:, :2] - (10, 11)) / PLATE.spacing).astype(int)
     assert np.abs(places * PLATE.spacing + (10, 11) - mesh.points[:, :2]).max() <= 1e-4
-    assert places[1].tolist() == [1, 0]  # x is fastest
+    (cells,) = mesh.cells
+    assert (cells.type, len(cells.data)) == ("quad", 8 * 10)
+    corners = mesh.points[cells.data][..., :2]
+    areas = [np.linalg.det(np.stack([c[1] - c[0], c[3] - c[0]])) for c in corners]
+    assert areas == pytest.approx([np.prod(PLATE.spacing)] * 80, rel=1e-5)  # counterclockwise
     assert len(np.unique(places, axis=0)) == PLATE.size
     for name, values in fields_of(discovery).items():
         assert mesh.point_data[name].ravel() == pytest.approx(values[tuple(places.T)], rel=1e-8)
@@ -106,30 +112,31 @@ def test_the_summary_is_what_its_schema_says(discovery, folder):
     found = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema())
     jsonschema.validate(found, schema())
-    assert found["verdict"] == list(discovery.verdict)
+    assert found["statements"] == list(statements(discovery))
     assert found["units"] == {"length": "mm", "load": "N/mm^2", "response": "mm", "coefficient": "N/mm"}
     assert Grid.from_dict(found["grid"]) == PLATE
     assert found["grid"]["origin"] == [10.0, 11.0]
     assert found["held_out"]["pairs"] == list(discovery.held_out.indices)
     assert found["pairs"]["measured_share"] == pytest.approx(0.9, abs=0.05)
-    assert found["alarm"] is None
+    assert found["outlier_test"] is None
     assert sum(found["phases"]["shares"]) == pytest.approx(1)
-    assert [one["name"] for one in found["classical"]] == ["Tikhonov"]
+    assert [one["name"] for one in found["baselines"]] == ["Tikhonov"]
     assert found["notes"][0] == {"kind": "reading", "text": "Read ✓."}
 
 
-def test_a_summary_with_an_alarm_or_without_held_out_pairs_fits_the_schema_too():
+def test_a_summary_with_an_outlier_test_or_without_held_out_pairs_fits_the_schema_too():
     grid = Grid.uniform(9)
-    few = found_in(grid, count=2, rivals=("Tikhonov",))
+    few = found_in(grid, count=2, baselines=("Tikhonov",))
     record = json.loads(json.dumps(summary(few, factors_of(few.kernel)), allow_nan=False))
     jsonschema.validate(record, schema())
     assert record["held_out"] is None
-    assert record["classical"][0]["held_out_error"] is None
+    assert record["baselines"][0]["held_out_error"] is None
     with torch.no_grad():
         kernel = nipde.load("darcy-two-phase")(few.measurement.pairs)
-    warned = summary(replace(few, kernel=kernel), factors_of(kernel))
-    jsonschema.validate(json.loads(json.dumps(warned, allow_nan=False)), schema())
-    assert warned["alarm"]["reasons"] == kernel.alarm.reasons()
+    tested = summary(replace(few, kernel=kernel), factors_of(kernel))
+    jsonschema.validate(json.loads(json.dumps(tested, allow_nan=False)), schema())
+    assert tested["outlier_test"]["is_outlier"] == bool(kernel.outlier_test.is_outlier)
+    assert tested["outlier_test"]["z_scores"] == {name: float(z) for name, z in kernel.outlier_test.scores.items()}
 
 
 def test_the_kernel_is_its_factors(discovery, folder):
@@ -142,20 +149,20 @@ def test_the_kernel_is_its_factors(discovery, folder):
     whole = values * np.sqrt(np.outer(PLATE.weights, PLATE.weights))
     record = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["kernel"]
     assert record["rank"] == len(left)
-    assert np.linalg.norm(rest) / np.linalg.norm(whole) == pytest.approx(record["left_out"], rel=1e-3)
-    assert record["left_out"] <= 1e-3
+    assert np.linalg.norm(rest) / np.linalg.norm(whole) == pytest.approx(record["truncation_error"], rel=1e-3)
+    assert record["truncation_error"] <= 1e-3
 
 
-def test_the_predictor_answers_where_there_is_no_nipde(discovery, folder, tmp_path):
+def test_the_predictor_runs_without_nipde(discovery, folder, tmp_path):
     loads = torch.randn(3, *PLATE.shape, generator=torch.Generator().manual_seed(0))
     torch.save(loads, tmp_path / "loads.pt")
     site = os.path.dirname(os.path.dirname(torch.__file__))
     alone = f"import sys; sys.path.append({site!r})\n" + WITHOUT_NIPDE
     # No site: the editable install of nipde hangs on its start-up files.
-    words = [sys.executable, "-I", "-S", "-c", alone, str(folder / "predictor.pt2"), "loads.pt", "answers.pt"]
+    words = [sys.executable, "-I", "-S", "-c", alone, str(folder / "predictor.pt2"), "loads.pt", "responses.pt"]
     subprocess.run(words, cwd=tmp_path, check=True, timeout=200)
-    answers, expected = torch.load(tmp_path / "answers.pt"), discovery.kernel.predict(loads[:, None])[:, 0]
-    assert float((answers - expected).abs().max() / expected.abs().max()) <= 1e-5
+    responses, expected = torch.load(tmp_path / "responses.pt"), discovery.kernel.predict(loads[:, None])[:, 0]
+    assert float((responses - expected).abs().max() / expected.abs().max()) <= 1e-5
 
 
 def test_the_page_stands_beside(discovery, folder):
@@ -169,19 +176,19 @@ def test_the_page_stands_beside(discovery, folder):
 )
 def test_lines_and_blocks_are_saved_too(grid, tmp_path):
     discovery = found_in(grid)
-    folder = save(discovery, tmp_path)
+    folder = discovery.save(tmp_path)
     assert {path.name for path in folder.iterdir()} == NAMES
     jsonschema.validate(json.loads((folder / "summary.json").read_text(encoding="utf-8")), schema())
     assert "dense" not in np.load(folder / "kernel.npz").files
-    lines = (folder / "microstructure.vtk").read_text().splitlines()
-    assert f"DIMENSIONS {' '.join(map(str, (*grid.shape, 1, 1)[:3]))}" in lines
-    start = lines.index("SCALARS b double 1") + 2
-    written = np.array(lines[start : start + grid.size], dtype=float).reshape(grid.shape, order="F")
-    assert written == pytest.approx(discovery.material.values, rel=1e-8)
+    mesh = meshio.read(folder / "microstructure.vtk")
+    assert mesh.cells[0].type == {1: "line", 3: "hexahedron"}[grid.dimension]
+    assert mesh.point_data["coefficient"].ravel() == pytest.approx(discovery.material.values.ravel(), rel=1e-8)
+    positions = np.stack(np.meshgrid(*discovery.measurement.positions.values(), indexing="ij"), -1)
+    assert mesh.points[:, : grid.dimension] == pytest.approx(positions.reshape(grid.size, -1), rel=1e-6)
 
 
 def test_saving_again_replaces_what_was_there(discovery, tmp_path):
     few = found_in(Grid.uniform(7), count=2)
-    save(few, tmp_path)
-    save(few, tmp_path)
+    few.save(tmp_path)
+    few.save(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == NAMES

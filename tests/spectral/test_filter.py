@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.benchmarks.transcription import convolve
 from nipde.errors import GridError
 from nipde.spectral.filter import SpectralFilter
+from tests.oracles.transcription import convolve
 
 CASES = [
     ((9,), None), ((8,), None), ((8,), (3,)), ((9,), (1,)),

@@ -43,7 +43,7 @@ def normal(shape, *, seed=0):
     return torch.as_tensor(np.random.default_rng(seed).standard_normal(shape))
 
 
-def clamped_to_zero(field, grid):
+def zero_on_dirichlet(field, grid):
     return field * torch.tensor(grid.unknown)
 
 
@@ -100,7 +100,7 @@ def test_analysis_is_the_weighted_projection(form, grid, kept):
 @every_grid
 @every_form
 def test_all_modes_keep_the_whole_field_and_its_norm(form, grid):
-    chosen, field = build(form, grid), clamped_to_zero(normal((3, *grid.shape)), grid)
+    chosen, field = build(form, grid), zero_on_dirichlet(normal((3, *grid.shape)), grid)
     coefficients = chosen.analysis(field)
     assert largest(chosen.synthesis(coefficients) - field) < 1e-12
     assert largest(coefficients.flatten(1).norm(dim=1) - grid.norm(field)) < 1e-12
@@ -109,7 +109,7 @@ def test_all_modes_keep_the_whole_field_and_its_norm(form, grid):
 @every_grid
 @every_form
 def test_fewer_modes_are_the_first_coefficients_and_lose_norm(form, grid):
-    few, field = build(form, grid, 4), clamped_to_zero(normal(grid.shape), grid)
+    few, field = build(form, grid, 4), zero_on_dirichlet(normal(grid.shape), grid)
     head = (slice(4),) * grid.dimension
     assert largest(few.analysis(field) - build(form, grid).analysis(field)[head]) < 1e-12
     assert few.analysis(field).norm() < 0.999 * grid.norm(field)
@@ -212,7 +212,7 @@ def test_a_single_mode_has_a_single_coefficient(form):
 @every_form
 @pytest.mark.parametrize("grid", MIXED, ids=label)
 def test_float32_stays_float32_and_close(form, grid):
-    chosen, field = form(grid), clamped_to_zero(normal(grid.shape), grid)
+    chosen, field = form(grid), zero_on_dirichlet(normal(grid.shape), grid)
     single = chosen.analysis(field.float())
     assert single.dtype == chosen.synthesis(single).dtype == chosen.squared_wavenumbers(single).dtype == torch.float32
     assert largest(single - chosen.analysis(field)) < 1e-5
@@ -261,8 +261,8 @@ def test_both_forms_agree_on_a_large_grid(kinds):
     dense, fast = DenseTransform(grid, modes=[40, 50]), FastTransform(grid, modes=[40, 50])
     assert largest(dense.analysis(field) - fast.analysis(field)) < 1e-12
     whole = FastTransform(grid)
-    clamped = clamped_to_zero(field, grid)
-    assert largest(whole.synthesis(whole.analysis(clamped)) - clamped) < 1e-12
+    zeroed = zero_on_dirichlet(field, grid)
+    assert largest(whole.synthesis(whole.analysis(zeroed)) - zeroed) < 1e-12
 
 
 @every_form
@@ -270,7 +270,7 @@ def test_both_forms_agree_on_a_large_grid(kinds):
 @pytest.mark.parametrize("kind", [D, N, P], ids=lambda kind: kind.name)
 def test_the_smallest_grids_work(form, nodes, kind):
     grid = box([kind], [nodes])
-    chosen, field = form(grid), clamped_to_zero(normal((5, nodes)), grid)
+    chosen, field = form(grid), zero_on_dirichlet(normal((5, nodes)), grid)
     assert largest(chosen.synthesis(chosen.analysis(field)) - field) < 1e-14
 
 
@@ -279,14 +279,16 @@ def test_more_modes_than_the_grid_resolves_are_refused(form):
     grid = box((D, P), (8, 7))
     assert form(grid, modes=[6, 7]).shape == form(grid).shape == (6, 7)
     for modes in ([7, 7], [6, 8], [0, 7]):
-        with pytest.raises(GridError, match=r"expected 1 to \d modes .*: retain fewer modes or refine the grid"):
+        with pytest.raises(GridError):
             form(grid, modes=modes)
 
 
 @every_form
 def test_arrays_of_another_shape_are_refused(form):
     chosen = form(box((D, P), (8, 7)), modes=[4, 5])
-    with pytest.raises(ShapeError, match=r"expected trailing axes \(8, 7\), got shape \(2, 7, 8\)"):
+    with pytest.raises(ShapeError) as error:
         chosen.analysis(torch.zeros(2, 7, 8))
-    with pytest.raises(ShapeError, match=r"expected trailing axes \(4, 5\), got shape \(2, 8, 7\): use the transform"):
+    assert "(2, 7, 8)" in error.value.got
+    with pytest.raises(ShapeError) as error:
         chosen.synthesis(torch.zeros(2, 8, 7))
+    assert "(2, 8, 7)" in error.value.got

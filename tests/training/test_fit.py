@@ -12,20 +12,19 @@ import torch
 from nipde.context.sampling import Sampler
 from nipde.errors import CheckpointError, NipdeError, NonFiniteError, PairsError, StoppedEarly, TrainingError
 from nipde.evaluation.metrics import relative_errors
-from nipde.training import checkpoint
+from nipde.training.callbacks import Callback, read_log
+from nipde.training.feed import Source, training_source
 from nipde.training.fit import fit
-from nipde.training.group import Group
-from nipde.training.observers import Watcher, read_log
-from nipde.training.run import BEST, LAST, Run
-from nipde.training.source import Source
-from nipde.training.task import task_of, training_source
+from nipde.training.processes import Group
+from nipde.training.run import Run, task_of
 from nipde.training.validation import Validated, Validator, mean_of
-from nipde.training.weights import load_model
+from nipde.weights import checkpoint, load
+from nipde.weights.models import BEST, LAST
 
 KINDS = ("nips", "nao", "afno")
 
 
-class Recording(Watcher):
+class Recording(Callback):
     """Remembers what it saw."""
 
     def __init__(self) -> None:
@@ -46,7 +45,7 @@ class Killed(Exception):
     """Stands for SIGKILL: nothing more is done by the process."""
 
 
-class KillAfter(Watcher):
+class KillAfter(Callback):
     """Dies after a step, before anything of it is saved."""
 
     def __init__(self, step: int) -> None:
@@ -121,16 +120,16 @@ def test_the_best_weights_are_those_of_the_lowest_validation_error(calm):
 def test_weights_that_get_worse_are_not_kept(own, small, tmp_path, monkeypatch, looks, best):
     coming, seen = iter(looks), {}
 
-    class Weights(Watcher):
+    class Weights(Callback):
         def stepped(self, run, report) -> None:
             seen[report.step] = [value.clone() for value in run.task.model.state_dict().values()]
 
     monkeypatch.setattr(Validator, "__call__", lambda self, task: Validated(next(coming), 1.0))
-    run = fit(small(), own, tmp_path / "run", watchers=[Weights()])
+    run = fit(small(), own, tmp_path / "run", callbacks=[Weights()])
     tensors, card = checkpoint.load(tmp_path / "run" / BEST)
     assert card["validation"]["held_out"] == run.best == min(looks)
     assert card["step"] == run.best_step == best
-    kept = load_model(tmp_path / "run").state_dict().values()
+    kept = load(tmp_path / "run").state_dict().values()
     assert all(torch.equal(*both) for both in zip(kept, seen[best], strict=True))
     assert len(tensors) == len(kept)
 
@@ -145,26 +144,27 @@ def test_a_model_comes_back_with_its_best_weights(calm, own):
         )
         expected = (run.task.model(batch.context) @ batch.loads).detach()
         for place in (path, str(path), path / BEST):
-            model = load_model(place)
+            model = load(place)
             assert torch.equal(model(batch.context) @ batch.loads, expected)
             assert not model.training
             assert not any(parameter.requires_grad for parameter in model.parameters())
-        other = (load_model(path / LAST)(batch.context) @ batch.loads).detach()
+        other = (load(path / LAST)(batch.context) @ batch.loads).detach()
         assert torch.equal(other, expected) == (run.best_step == 20)
 
 
 def test_weights_are_missing_or_not_ours(calm, tmp_path, own, small, stop_after):
-    with pytest.raises(CheckpointError, match=r"expected a run with best\.safetensors in .*, got none: train it first"):
-        load_model(tmp_path)
-    fit(small(), own, tmp_path / "early", watchers=[stop_after(2)])
+    with pytest.raises(CheckpointError) as error:
+        load(tmp_path)
+    assert error.value.got == "neither"
+    fit(small(), own, tmp_path / "early", callbacks=[stop_after(2)])
     assert not (tmp_path / "early" / BEST).exists()
-    load_model(tmp_path / "early")  # what there is
+    load(tmp_path / "early")  # what there is
 
 
 def test_the_precision_is_the_recipe_s(own, small, tmp_path):
     run = fit(small(precision="float64", steps=5), own, tmp_path / "run")
     assert {value.dtype for value in run.task.parameters()} == {torch.float64}
-    assert {value.dtype for value in load_model(tmp_path / "run").parameters()} == {torch.float64}
+    assert {value.dtype for value in load(tmp_path / "run").parameters()} == {torch.float64}
 
 
 def test_the_seed_decides_everything(own, small, calm, tmp_path, end_of):
@@ -180,7 +180,7 @@ def test_the_seed_decides_everything(own, small, calm, tmp_path, end_of):
 
 def test_reports_are_what_the_schedule_says(own, small, tmp_path):
     seen = Recording()
-    run = fit(small(), own, tmp_path / "run", watchers=[seen])
+    run = fit(small(), own, tmp_path / "run", callbacks=[seen])
     assert [report.step for report in seen.reports] == list(range(1, 21))
     expected = [run.recipe.rate(step, step / 20) for step in range(20)]
     assert [report.rate for report in seen.reports] == expected
@@ -191,7 +191,7 @@ def test_reports_are_what_the_schedule_says(own, small, tmp_path):
 def test_a_step_is_adam_s_on_the_mean_error_of_the_batch(own, small, tmp_path):
     recipe = small(steps=3, precision="float64", clip=0.05, weight_decay=0.01, noise=0.05, queries=2)
     seen = Recording()
-    run = fit(recipe, own, tmp_path / "run", watchers=[seen])
+    run = fit(recipe, own, tmp_path / "run", callbacks=[seen])
     task, (source, sampler) = task_of(recipe, own), training_source(recipe, own, Group())
     optimiser = torch.optim.Adam(task.parameters(), betas=(0.9, 0.99), weight_decay=0.01, fused=False)
     for step, report in enumerate(seen.reports):
@@ -214,7 +214,7 @@ def test_a_batch_in_parts_is_the_batch(own, small, kind, tmp_path):
     for parts in (1, 2, 4):
         seen = Recording()
         recipe = small(kind, parts=parts, steps=5, precision="float64")
-        run = fit(recipe, own, tmp_path / str(parts), watchers=[seen])
+        run = fit(recipe, own, tmp_path / str(parts), callbacks=[seen])
         found.append(([report.loss for report in seen.reports], [value.detach() for value in run.task.parameters()]))
     for losses, weights in found[1:]:
         np.testing.assert_allclose(losses, found[0][0], rtol=1e-8)
@@ -226,14 +226,15 @@ def test_a_batch_in_parts_is_the_batch_in_single_precision(own, small, tmp_path)
     found = []
     for parts in (1, 2):
         seen = Recording()
-        fit(small(parts=parts), own, tmp_path / str(parts), watchers=[seen])
+        fit(small(parts=parts), own, tmp_path / str(parts), callbacks=[seen])
         found.append([report.loss for report in seen.reports])
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
 def test_parts_and_batch_must_fit(own, small, tmp_path):
-    with pytest.raises(PairsError, match=r"share evenly, got 4: use a multiple"):
+    with pytest.raises(PairsError) as error:
         fit(small(parts=3), own, tmp_path / "run")
+    assert error.value.got == 4
 
 
 def test_systems_that_are_read_on_the_way_give_the_same_bits(own, small, calm, tmp_path, end_of, monkeypatch):
@@ -252,7 +253,7 @@ def test_a_run_that_was_stopped_and_continued_ends_with_the_same_bits(
 ):
     path = tmp_path / "run"
     for step in (3, 10, 11):
-        run = fit(small(kind), own, path, resume=True, watchers=[stop_after(step)])
+        run = fit(small(kind), own, path, resume=True, callbacks=[stop_after(step)])
         assert (run.step, run.stopped_by) == (step, 15)
         assert checkpoint.load(path / LAST)[1]["step"] == step
     run = fit(small(kind), own, path, resume=True)
@@ -261,7 +262,7 @@ def test_a_run_that_was_stopped_and_continued_ends_with_the_same_bits(
 
 
 def test_a_run_may_be_stopped_before_its_first_step(own, small, calm, tmp_path, end_of, stop_after):
-    run = fit(small(), own, tmp_path / "run", watchers=[stop_after(0)])
+    run = fit(small(), own, tmp_path / "run", callbacks=[stop_after(0)])
     assert (run.step, run.best) == (0, math.inf)
     assert checkpoint.load(tmp_path / "run" / LAST)[1]["best"] == math.inf
     fit(small(), own, tmp_path / "run", resume=True)
@@ -271,7 +272,7 @@ def test_a_run_may_be_stopped_before_its_first_step(own, small, calm, tmp_path, 
 def test_options_that_draw_come_back_too(own, small, tmp_path, end_of, stop_after):
     recipe = small(noise=0.1, load_noise=0.1, orders=3, queries=2, parts=2, weight_decay=1e-3, precision="float64")
     fit(recipe, own, tmp_path / "calm")
-    fit(recipe, own, tmp_path / "run", watchers=[stop_after(7)])
+    fit(recipe, own, tmp_path / "run", callbacks=[stop_after(7)])
     fit(recipe, own, tmp_path / "run", resume=True)
     assert end_of(tmp_path / "run") == end_of(tmp_path / "calm")
 
@@ -285,27 +286,27 @@ def test_what_a_step_shares_comes_back_too(archives, small, tmp_path, end_of, st
     recipe, several = small("conditioned", parts=2, **SHARED), [archives[name] for name in names]
     fit(recipe, several, tmp_path / "calm", log_every=1)
     for step in (3, 7):
-        fit(recipe, several, tmp_path / "run", resume=True, watchers=[stop_after(step)])
+        fit(recipe, several, tmp_path / "run", resume=True, callbacks=[stop_after(step)])
     fit(recipe, several, tmp_path / "run", resume=True)
     assert end_of(tmp_path / "run") == end_of(tmp_path / "calm")
-    assert isinstance(load_model(tmp_path / "run"), stand_in)
+    assert isinstance(load(tmp_path / "run"), stand_in)
 
 
 def test_a_run_of_an_earlier_version_goes_on(own, small, calm, tmp_path, end_of, stop_after):
     path = tmp_path / "run"
-    fit(small(), own, path, watchers=[stop_after(7)])
+    fit(small(), own, path, callbacks=[stop_after(7)])
     new = ("prior", "drift", "terms", "symmetries", "prior_weight")
 
     def older(record: dict) -> dict:
         recipe = {name: value for name, value in record["recipe"].items() if name not in new}
         recipe["model"] = {name: value for name, value in recipe["model"].items() if name not in new}
-        return {name: value for name, value in record.items() if name != "response_components"} | {"recipe": recipe}
+        return record | {"recipe": recipe}
 
     (path / "recipe.json").write_text(json.dumps(older(json.loads((path / "recipe.json").read_text()))))
     for name in (BEST, LAST):
         tensors, record = checkpoint.load(path / name)
         checkpoint.save(path / name, tensors, older(record))
-    load_model(path)
+    load(path)
     fit(small(), own, path, resume=True)
     after, expected = end_of(path)[LAST], end_of(calm["nips"][0])[LAST]
     assert after == expected
@@ -315,12 +316,12 @@ def test_a_run_of_an_earlier_version_goes_on(own, small, calm, tmp_path, end_of,
 def test_a_killed_run_goes_on_from_what_was_saved(own, small, calm, tmp_path, end_of, step, save_seconds):
     path = tmp_path / "run"
     with pytest.raises(Killed):
-        fit(small(), own, path, save_seconds=save_seconds, log_every=1, watchers=[KillAfter(step)])
+        fit(small(), own, path, save_seconds=save_seconds, log_every=1, callbacks=[KillAfter(step)])
     assert (path / LAST).exists() == (not save_seconds)
     if not save_seconds:
         assert checkpoint.load(path / LAST)[1]["step"] == step - 1
     seen = Recording()
-    fit(small(), own, path, resume=True, log_every=1, watchers=[seen])
+    fit(small(), own, path, resume=True, log_every=1, callbacks=[seen])
     assert seen.started_at == [0 if save_seconds else step - 1]
     assert end_of(path) == end_of(calm["nips"][0])
     assert (path / "log.csv").read_text().count("\n") == 21
@@ -341,15 +342,15 @@ def test_a_finished_run_stays_as_it_is(own, small, tmp_path, end_of):
 def test_best_weights_and_the_best_error_belong_together_after_a_kill(own, small, tmp_path, stop_after):
     # The clock decides the learning rate, so the second attempt at a step is not the first one again.
     path, recipe = tmp_path / "run", small(steps=None, minutes=10.0)
-    fit(recipe, own, path, watchers=[stop_after(7)])
+    fit(recipe, own, path, callbacks=[stop_after(7)])
     with pytest.raises(Killed):
-        fit(recipe, own, path, resume=True, watchers=[KillAfter(12)])
+        fit(recipe, own, path, resume=True, callbacks=[KillAfter(12)])
     # Let the first attempt at step 10 have been the best of all, and step 5 next to it.
     tensors, card = checkpoint.load(path / BEST)
     checkpoint.save(path / BEST, tensors, card | {"step": 10, "validation": {"held_out": 1e-3, "in_context": 1e-3}})
     tensors, card = checkpoint.load(path / LAST)
     checkpoint.save(path / LAST, tensors, card | {"best": 2e-3, "best_step": 5})
-    run = fit(recipe, own, path, resume=True, watchers=[stop_after(15)])
+    run = fit(recipe, own, path, resume=True, callbacks=[stop_after(15)])
     card = checkpoint.load(path / BEST)[1]
     assert (card["validation"]["held_out"], card["step"]) == (run.best, run.best_step)
 
@@ -357,14 +358,14 @@ def test_best_weights_and_the_best_error_belong_together_after_a_kill(own, small
 def test_signals_are_heard_while_it_trains_and_only_then(own, small, tmp_path):
     heard, before = [], signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
 
-    class Told(Watcher):
+    class Told(Callback):
         def stepped(self, run, report) -> None:
             if report.step == 3:
                 signal.raise_signal(signal.SIGTERM)
 
     try:
         with pytest.warns(StoppedEarly, match="SIGTERM stopped training after step 4.*resume=True goes on"):
-            run = fit(small(), own, tmp_path / "run", watchers=[Told()])
+            run = fit(small(), own, tmp_path / "run", callbacks=[Told()])
         assert (run.step, run.stopped_by, heard) == (4, signal.SIGTERM, [])
         signal.raise_signal(signal.SIGTERM)
         assert heard == [signal.SIGTERM]
@@ -373,13 +374,13 @@ def test_signals_are_heard_while_it_trains_and_only_then(own, small, tmp_path):
 
 
 def test_two_processes_do_not_train_in_one_folder(own, small, tmp_path):
-    class Second(Watcher):
+    class Second(Callback):
         def stepped(self, run, report) -> None:
             if report.step == 3:
-                with pytest.raises(TrainingError, match="expected a folder in which nobody trains"):
+                with pytest.raises(TrainingError):
                     fit(small(), own, tmp_path / "run", resume=True)
 
-    assert fit(small(), own, tmp_path / "run", watchers=[Second()]).step == 20
+    assert fit(small(), own, tmp_path / "run", callbacks=[Second()]).step == 20
     assert fit(small(), own, tmp_path / "run", resume=True).step == 20
 
 
@@ -394,14 +395,14 @@ def test_signals_are_left_alone_after_a_run_that_failed(own, small, tmp_path, sp
 def test_the_best_so_far_is_known_after_a_stop(own, small, tmp_path, stop_after, monkeypatch):
     looks = iter((0.1, 0.3, 0.2, 0.4))
     monkeypatch.setattr(Validator, "__call__", lambda self, task: Validated(next(looks), 1.0))
-    fit(small(), own, tmp_path / "run", watchers=[stop_after(7)])
+    fit(small(), own, tmp_path / "run", callbacks=[stop_after(7)])
     run = fit(small(), own, tmp_path / "run", resume=True)
     assert next(looks, None) is None
     assert (run.best, run.best_step, checkpoint.load(tmp_path / "run" / BEST)[1]["step"]) == (0.1, 5, 5)
 
 
 def test_what_torchrun_started_again_goes_on(own, small, calm, tmp_path, end_of, stop_after, monkeypatch):
-    fit(small(), own, tmp_path / "run", watchers=[stop_after(6)])
+    fit(small(), own, tmp_path / "run", callbacks=[stop_after(6)])
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     fit(small(), own, tmp_path / "run")
     assert end_of(tmp_path / "run") == end_of(calm["nips"][0])
@@ -420,7 +421,8 @@ def test_several_archives_are_learned_and_validated_together(archives, small, tm
     several = [archives[name] for name in ("own", "other")]
     run = fit(small(), several, tmp_path / "run", log_every=1)
     tensors, card = checkpoint.load(tmp_path / "run" / BEST)
-    assert (card["grid"], card["components"], card["response_components"]) == (several[0].grid.to_dict(), 1, 1)
+    assert card["grid"] == several[0].grid.to_dict()
+    assert card["model"] == run.task.model.config.to_dict()
     kept = json.loads((tmp_path / "run" / "recipe.json").read_text())
     assert kept["data"] == card["data"] == "+".join(archive.digest for archive in several)
     run.task.model.load_state_dict({name.removeprefix("model."): value for name, value in tensors.items()})
@@ -433,7 +435,7 @@ def test_several_archives_are_learned_and_validated_together(archives, small, tm
 
 def test_a_run_goes_on_with_all_of_its_archives_in_their_order(archives, small, tmp_path, stop_after):
     own, other = archives["own"], archives["other"]
-    fit(small(), [own, other], tmp_path / "run", watchers=[stop_after(2)])
+    fit(small(), [own, other], tmp_path / "run", callbacks=[stop_after(2)])
     one, two = own.digest[:16], other.digest[:16]
     for data, said in (([other, own], rf"{two}\+{one}"), ([own], one), (other, two), ([own, own], rf"{one}\+{one}")):
         with pytest.raises(TrainingError, match=rf"on other data, expected {one}\+{two}, got {said}$"):
@@ -443,7 +445,7 @@ def test_a_run_goes_on_with_all_of_its_archives_in_their_order(archives, small, 
 
 def test_the_prior_alone_counts_in_the_loss_and_not_in_validation(own, small, tmp_path, stand_in):
     recipe, seen = small("conditioned", prior_weight=0.5, queries=2, precision="float64", steps=5), Recording()
-    run = fit(recipe, own, tmp_path / "run", watchers=[seen])
+    run = fit(recipe, own, tmp_path / "run", callbacks=[seen])
     task, (source, sampler) = task_of(recipe, own), training_source(recipe, own, Group())
     batch = source.batch(sampler.draw(0, range(4)))
     answers, alone = task.model(batch.context).predict_with_prior(batch.loads)
@@ -453,7 +455,7 @@ def test_the_prior_alone_counts_in_the_loss_and_not_in_validation(own, small, tm
     validated = Validator(recipe, own, Group())
     assert validated(run.task) == Validator(replace(recipe, prior_weight=0.0), own, Group())(run.task)
     assert run.best == pytest.approx(checkpoint.load(tmp_path / "run" / BEST)[1]["validation"]["held_out"])
-    fit(replace(recipe, prior_weight=0.0), own, tmp_path / "without", watchers=[seen])
+    fit(replace(recipe, prior_weight=0.0), own, tmp_path / "without", callbacks=[seen])
     assert seen.reports[5].loss == pytest.approx(float(errors[0]), rel=1e-12)
 
 
@@ -463,47 +465,46 @@ def test_the_prior_alone_counts_in_the_loss_and_not_in_validation(own, small, tm
 def test_a_folder_with_a_run_is_not_written_over(own, small, calm, tmp_path, end_of):
     fit(small(steps=2), own, tmp_path / "run")
     before = end_of(tmp_path / "run")
-    with pytest.raises(
-        TrainingError, match=r"expected a folder without a run, got one in .*run: --resume it, or choose"
-    ):
+    with pytest.raises(TrainingError):
         fit(small(steps=2), own, tmp_path / "run")
     assert end_of(tmp_path / "run") == before
 
 
 def test_a_run_goes_on_with_its_own_recipe_only(own, small, tmp_path, stop_after, end_of):
-    fit(small(), own, tmp_path / "run", watchers=[stop_after(5)])
+    fit(small(), own, tmp_path / "run", callbacks=[stop_after(5)])
     before = end_of(tmp_path / "run")
-    with pytest.raises(
-        TrainingError, match=r"another recipe, expected learning_rate=0\.05, seed=0, got .*give the same"
-    ) as raised:
+    with pytest.raises(TrainingError) as raised:
         fit(small(learning_rate=0.01, seed=3), own, tmp_path / "run", resume=True)
+    assert raised.value.got == "learning_rate=0.01, seed=3"
     assert "got learning_rate=0.01, seed=3:" in str(raised.value)
     assert "batch" not in str(raised.value)
-    with pytest.raises(TrainingError, match=r"another recipe, expected .*channels.*6.*, got .*channels.*7"):
+    with pytest.raises(TrainingError) as error:
         fit(small(channels=7), own, tmp_path / "run", resume=True)
+    assert "'channels': 7" in error.value.got
     assert end_of(tmp_path / "run") == before
 
 
 def test_a_run_goes_on_with_its_own_data_only(archives, small, tmp_path, stop_after):
-    fit(small(), archives["own"], tmp_path / "run", watchers=[stop_after(2)])
+    fit(small(), archives["own"], tmp_path / "run", callbacks=[stop_after(2)])
     one, other = (archives[name].digest[:16] for name in ("own", "other"))
     with pytest.raises(TrainingError, match=f"begun on other data, expected {one}, got {other}"):
         fit(small(), archives["other"], tmp_path / "run", resume=True)
 
 
 def test_damage_to_the_state_stops_the_run_at_once(own, small, tmp_path, stop_after):
-    fit(small(), own, tmp_path / "run", watchers=[stop_after(2)])
+    fit(small(), own, tmp_path / "run", callbacks=[stop_after(2)])
     content = bytearray((tmp_path / "run" / LAST).read_bytes())
     content[-20] ^= 1
     (tmp_path / "run" / LAST).write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"last\.safetensors is damaged"):
+    with pytest.raises(CheckpointError) as error:
         fit(small(), own, tmp_path / "run", resume=True)
+    assert "last.safetensors" in error.value.message
 
 
 def test_going_on_with_other_threads_gives_a_note(own, small, tmp_path, stop_after):
-    fit(small(), own, tmp_path / "run", watchers=[stop_after(2)])
+    fit(small(), own, tmp_path / "run", callbacks=[stop_after(2)])
     torch.set_num_threads(2)
-    run = fit(small(steps=20), own, tmp_path / "run", resume=True, watchers=[stop_after(4)])
+    run = fit(small(steps=20), own, tmp_path / "run", resume=True, callbacks=[stop_after(4)])
     (note,) = run.notes
     assert "'threads': 2" in note
     assert "'threads': 1" in note
@@ -526,14 +527,15 @@ def test_a_bad_system_is_named_and_the_state_before_it_is_kept(own, small, tmp_p
         tensors, record = checkpoint.load(path / LAST)
         assert record["step"] == first
         assert all(bool(torch.isfinite(value).all()) for value in tensors.values())
-        load_model(path)
+        load(path)
 
 
 def test_a_bad_system_is_named_with_its_archive_if_there_are_several(archives, small, tmp_path, spoil):
     spoil(3)
     several = [archives["own"], archives["other"]]
-    with pytest.raises(NonFiniteError, match=r"step \d+: loss nan.*system\(s\) \[3\] of .*(own|other): "):
+    with pytest.raises(NonFiniteError) as error:
         fit(small(), several, tmp_path / "run")
+    assert "[3]" in error.value.got
 
 
 def test_a_bad_system_is_met_later_in_one_of_the_seeds_above():
@@ -557,7 +559,7 @@ def test_rows_come_every_so_often_and_with_every_validation(own, small, tmp_path
 @pytest.mark.parametrize("left", [1, 20, -1])
 def test_the_log_has_every_step_once_after_a_kill(own, small, tmp_path, stop_after, left):
     path = tmp_path / "run"
-    fit(small(), own, path, log_every=1, watchers=[stop_after(9)])
+    fit(small(), own, path, log_every=1, callbacks=[stop_after(9)])
     text = (path / "log.csv").read_text()
     later = [line.replace("9,", f"{step},", 1) for step in (10, 11, 12) for line in text.splitlines(True)[-1:]]
     # Rows of steps that were never saved, and the last of them cut short: in its first number, later, before its end.
@@ -572,12 +574,12 @@ def test_the_log_has_every_step_once_after_a_kill(own, small, tmp_path, stop_aft
 
 def test_a_log_cut_within_its_head_or_missing_is_begun_again(own, small, tmp_path, stop_after):
     path = tmp_path / "run"
-    fit(small(), own, path, log_every=1, watchers=[stop_after(3)])
+    fit(small(), own, path, log_every=1, callbacks=[stop_after(3)])
     (path / "log.csv").write_text("step,sec")
-    fit(small(), own, path, resume=True, log_every=1, watchers=[stop_after(5)])
+    fit(small(), own, path, resume=True, log_every=1, callbacks=[stop_after(5)])
     assert [row["step"] for row in read_log(path / "log.csv")] == ["4", "5"]
     (path / "log.csv").unlink()
-    fit(small(), own, path, resume=True, log_every=1, watchers=[stop_after(6)])
+    fit(small(), own, path, resume=True, log_every=1, callbacks=[stop_after(6)])
     assert [row["step"] for row in read_log(path / "log.csv")] == ["6"]
 
 
@@ -597,11 +599,11 @@ def test_tensorboard_gets_the_same_figures(own, small, tmp_path):
 def test_minutes_end_on_time_and_the_rate_follows_them(own, small, tmp_path, stop_after):
     recipe = replace(small(), steps=None, minutes=0.02, clock="cpu", validate_every=10**6, warmup=1)
     seen = Recording()
-    run = fit(recipe, own, tmp_path / "run", log_every=10, watchers=[seen, stop_after(10)])
+    run = fit(recipe, own, tmp_path / "run", log_every=10, callbacks=[seen, stop_after(10)])
     middle = run.seconds
     assert 0 < middle < 1.2
     assert run.stopped_by == 15
-    run = fit(recipe, own, tmp_path / "run", resume=True, log_every=10, watchers=[seen])
+    run = fit(recipe, own, tmp_path / "run", resume=True, log_every=10, callbacks=[seen])
     assert 1.2 <= run.seconds < 2.0
     assert run.step > 10
     assert run.best_step == run.step  # the end is looked at, too

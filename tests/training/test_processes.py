@@ -10,13 +10,13 @@ import time
 import numpy as np
 import pytest
 
-from nipde.benchmarks import interruptions, processes
+from benchmarks import interruptions, processes
 from nipde.cli import main
-from nipde.training import checkpoint
+from nipde.training.callbacks import read_log
 from nipde.training.cases import CASES
 from nipde.training.fit import fit
-from nipde.training.observers import read_log
-from nipde.training.run import BEST, LAST
+from nipde.weights import checkpoint
+from nipde.weights.models import BEST, LAST
 
 
 @pytest.fixture
@@ -94,6 +94,7 @@ def test_two_processes_train_as_one(own, recipe, command, environment, tmp_path)
     assert record["best"] == pytest.approx(runs[2].best, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_two_processes_agree_on_what_a_step_shares(archives, recipe, command, environment, folder, tmp_path):
     more = ("--noise=[0.05,0,0.1]", "--symmetries=true", f"--data={folder / 'other'}", "--queries=2", "--steps=20")
     done = subprocess.run(
@@ -151,7 +152,7 @@ def test_a_restart_by_torchrun_does_not_take_over_a_foreign_run(
 
 MEETING = """
 import os, signal, time
-from nipde.training.group import joined
+from nipde.training.processes import joined
 attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 with joined() as group:
     group.sum(1.0)

@@ -9,9 +9,9 @@ import torch
 from nipde.errors import NonFiniteError, PairsError, TrainingError
 from nipde.evaluation.metrics import relative_errors
 from nipde.training import validation
-from nipde.training.group import Group
-from nipde.training.source import Source
-from nipde.training.task import Task, task_of
+from nipde.training.feed import Source
+from nipde.training.processes import Group
+from nipde.training.run import Task, task_of
 from nipde.training.validation import Validated, Validator, mean_of
 
 
@@ -131,10 +131,12 @@ def test_processes_share_the_systems_and_find_the_same(shared, small, ranks, mon
 
 
 def test_a_validation_without_queries_is_refused(own, shared, small):
-    with pytest.raises(TrainingError, match=r"nothing is left to validate on, expected more than 14 pairs .*got 14"):
+    with pytest.raises(TrainingError) as error:
         Validator(small(context=14), own, Group())
-    with pytest.raises(PairsError, match=r"expected a context of 1 to 14 of 14 pairs, .*got 15"):
+    assert error.value.got == 14
+    with pytest.raises(PairsError) as error:
         Validator(small(context=15), shared, Group())
+    assert error.value.got == 15
     assert Validator(small(context=14), shared, Group()).draw.queries.shape == (4, 8)
 
 
@@ -142,8 +144,9 @@ def test_an_error_that_is_no_number_is_not_passed_over(own, small, spoil):
     spoil(10)
     assert 10 in own.indices("validation")
     validator = Validator(small(), own, Group())
-    with pytest.raises(NonFiniteError, match=r"validation on .*own, expected finite errors, .*system\(s\) \[10\]"):
+    with pytest.raises(NonFiniteError) as error:
         validator(task_of(small(), own))
+    assert "[10]" in error.value.got
 
 
 def test_a_task_is_drawn_from_the_seed_in_its_precision(own, small):

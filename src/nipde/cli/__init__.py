@@ -1,4 +1,4 @@
-"""The `nipde` command: one file per verb, loaded only when it is the one asked for."""
+"""The `nipde` command: one file per verb, imported when it is run."""
 
 import sys
 from importlib import import_module
@@ -7,46 +7,45 @@ from nipde import __version__
 from nipde.errors import NipdeError, meant
 
 VERBS = {
-    "generate": "draw systems, solve them, store them as an archive",
-    "info": "print an archive's card: what is inside, how it was made",
-    "show": "draw one system: hidden field, a load, its response",
-    "verify": "check every byte of an archive, or compute systems again",
-    "estimate": "estimate a system's kernel from some of its pairs, test it on the others",
-    "train": "train an estimator on an archive's training systems; stops and goes on at any moment",
-    "evaluate": "measure an estimator's errors over test systems, with intervals",
-    "discover": "from a file of measurements to what is inside, with a page to look at",
-    "design": "rank the loads worth applying next",
-    "report": "the page of a measurement alone",
-    "publish": "write a run's weights with bands, alarm and a card, to share them",
-    "export": "write an archive in the layout of others: The Well's HDF5",
-    "bench": "measure, and write what was measured to results/",
+    "check": "say how a file of measurements is read, and stop",
+    "discover": "identify the coefficient field from a file of measurements, with bands and a report page",
+    "report": "the same, but write the report page only",
+    "design": "recommend the loads to apply next",
+    "generate": "simulate systems with random coefficients and store them as an archive",
+    "info": "describe an archive: its law, its fields, how it was made",
+    "show": "plot one system of an archive: coefficient, a load, its response",
+    "verify": "check the checksums of an archive, or compute systems again",
+    "estimate": "estimate the kernel of one system of an archive, and test it on held-out pairs",
+    "evaluate": "errors of an estimator over the test systems of an archive, with confidence intervals",
+    "train": "train an estimator on the training systems of an archive; can be stopped and resumed",
+    "publish": "write trained weights with their calibration and a card, to share them",
+    "export": "write an archive as HDF5 in the layout of The Well",
 }
 
 HELP = f"""usage: nipde VERB [options]
 
-nipde {__version__}: from measured loads and responses to the kernel of an unknown law.
+nipde {__version__} identifies the coefficient field of a physical law from measured loads and responses: transmissivity
+from pumping rates and heads, tension from pressure and deflection, conductivity from heat sources and temperature.
 
 verbs:
 {chr(10).join(f"  {verb:10}{help}" for verb, help in VERBS.items())}
 
   nipde VERB --help explains a verb, nipde --version prints the version.
 
-examples:
+first steps, with measurements:
+  nipde check heads.csv --load rate --response head --units x=m,load=m/d,response=m
+  nipde discover heads.csv --load rate --response head --units x=m,load=m/d,response=m --out result
+  nipde design heads.csv --load rate --response head --units x=m,load=m/d,response=m --count 3
+
+with simulated systems:
   nipde generate darcy --grid 21 --systems 100 --pairs 100 --seed 0 --out darcy21
-  nipde info darcy21
-  nipde show darcy21 --system 3 --out system3.png
-  nipde verify darcy21 --rebuild 5
   nipde estimate darcy21 --system 90 --estimator adjoint-tv --noise 0.01 --out estimate.png
-  nipde discover measurement.npz --weights darcy --out found
-  nipde discover points.csv --units x=mm,y=mm,load=N/mm^2,response=mm --nodes 21 --out found
-  nipde design measurement.npz --count 3
   nipde evaluate darcy-two-phase --data darcy21 --pairs 20 --noise 0.01
-  nipde evaluate empirical-bayes --data darcy21 --pairs 50 --noise 0.01 --json empirical-bayes.json
 """
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; an error meant for a person is printed as one sentence, and the exit code is 2."""
+    """Run one command; an error of nipde is printed as one sentence, with exit code 2."""
     words = sys.argv[1:] if words is None else words
     if not words or words[0] in ("-h", "--help"):
         print(HELP, end="")
@@ -64,7 +63,7 @@ def main(words: list[str] | None = None) -> int:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        kept = "; what is finished is kept: the same command continues from there"
-        print(f"stopped{kept if words[0] in ('generate', 'train', 'bench') else ''}", file=sys.stderr)
+        kept = "; finished work is kept: the same command resumes it"
+        print(f"stopped{kept if words[0] in ('generate', 'train') else ''}", file=sys.stderr)
         return 130
     return code

@@ -1,4 +1,4 @@
-"""`nipde design FILE`: which load to apply next, ranked; the fields to apply are written beside."""
+"""`nipde design FILE`: recommended loads, ranked; their fields can be written to a file."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -6,66 +6,75 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import one_thread, parser, progress, say
-from nipde.cli.weights import add_weights
-from nipde.discovery.next_loads import by_kernel, by_material, effort_of, long_waves, next_loads
+from nipde.discovery.recommended_loads import by_kernel, by_material, effort_of, long_waves, recommended_loads
 from nipde.discovery.sensor import Sensor
 from nipde.errors import MeasurementError, PairsError
 from nipde.measurements.parse import parse
-from nipde.training.pretrained import load
+from nipde.report.numbers import unit_symbol
+from nipde.weights import load
+
+ABOUT = "Recommend the loads to apply next: those that reduce the remaining uncertainty of predictions most."
 
 
 def run(words: list[str]) -> int:
     """Entry of the verb."""
-    options = parser("design", "Rank loads by how much of what is not yet known each would tell.")
-    add_measurement(options)
-    add_weights(options, material=False)
-    options.add_argument("--candidates", type=str, default="", help="file with an array `loads` to rank; else waves")
-    options.add_argument(
-        "--by",
-        type=Literal["kernel", "material"],
-        default="kernel",
-        help="what a load should tell: answers that no law explains, or the material (elliptic weights)",
+    parsed = parser(
+        "design", ABOUT, example="heads.csv --load rate --response head --units x=m,load=m/d,response=m --count 3"
     )
-    options.add_argument(
-        "--noise", type=float, default=0.01, help="of the sensor, a share of its readings; for --by material"
+    add_measurement(parsed)
+    add_weights(parsed, material=False)
+    parsed.add_argument(
+        "--candidates", type=str, default="", help="file with an array `loads` to rank; long waves if left out"
     )
-    options.add_argument("--relative", type=bool, default=False, help="whether the sensor is set anew for every load")
-    options.add_argument("--count", type=int, default=5, help="how many to list")
-    options.add_argument("--out", type=Path | None, default=None, help="npz for the fields of the best")
-    chosen = options.parse_args(words)
-    if chosen.count < 1:
-        raise PairsError(expected="--count: one load at least", got=chosen.count, remedy="leave it out for five")
+    parsed.add_argument(
+        "--by", type=Literal["kernel", "material"], default="kernel",
+        help="reduce the uncertainty of the kernel, or that of the coefficient (weights that infer one)",
+    )  # fmt: skip
+    parsed.add_argument(
+        "--noise", type=float, default=0.01, help="noise of the sensor, as a share of the response; for --by material"
+    )
+    parsed.add_argument(
+        "--relative",
+        type=bool,
+        default=False,
+        help="whether the noise is relative to each response",
+    )
+    parsed.add_argument("--count", type=int, default=5, help="number of loads to list")
+    parsed.add_argument("--out", type=Path | None, default=None, help="npz file for the fields of these loads")
+    options = parsed.parse_args(words)
+    if options.count < 1:
+        raise PairsError(expected="--count of 1 or more", got=options.count, remedy="leave it out for five")
     one_thread()
-    measurement, model = measurement_of(chosen), load(chosen.weights)
+    measurement, model = measurement_of(options), load(options.weights)
     say(measurement.interpretation())
-    weight = next(model.parameters())
-    pairs = measurement.pairs.to(dtype=weight.dtype)
+    pairs = measurement.pairs.to(dtype=next(model.parameters()).dtype)
     with progress("kernel", 1) as advance, torch.no_grad():
         kernel = model(pairs)
         advance(1)
-    effort, rank = effort_of(pairs.loads), by_kernel(kernel)
-    if chosen.by == "material":
-        rank = by_material(kernel, pairs.loads, sensor=Sensor(chosen.noise, chosen.relative))
-    if chosen.candidates:
-        loads = _candidates(chosen.candidates, pairs.grid.shape)
-        ranking = rank(loads, long_waves(pairs.grid), None)
-        order = ranking.order[: chosen.count].numpy()
-        names_of, gains = tuple(f"candidate {number}" for number in order), ranking.gains[order].numpy()
-        best = loads[order]
+    rank = by_kernel(kernel)
+    if options.by == "material":
+        rank = by_material(kernel, pairs.loads, sensor=Sensor(options.noise, options.relative))
+    if options.candidates:
+        candidates = _candidates(options.candidates, pairs.grid.shape)
+        ranking = rank(candidates, long_waves(pairs.grid), None)
+        order = ranking.order[: options.count].numpy()
+        names, gains, loads = [f"candidate {i}" for i in order], ranking.gains[order].numpy(), candidates[order]
     else:
-        found = next_loads(kernel, effort=effort, count=chosen.count, unit=measurement.units.load, rank=rank)
-        names_of, gains, best = found.names, found.gains, found.loads
-    say(f"share of what is not known of answers to long waves that one more load would remove ({pairs.count} so far):")
-    for name, gain in zip(names_of, gains, strict=True):
+        effort, unit = effort_of(pairs.loads), measurement.units.load
+        ranked = recommended_loads(kernel, effort=effort, count=options.count, unit=unit, rank=rank)
+        names, gains, loads = [unit_symbol(name) for name in ranked.names], ranked.gains, ranked.loads
+    say(f"share of the remaining variance of predictions that one more load would remove ({pairs.count} pairs so far):")
+    for name, gain in zip(names, gains, strict=True):
         say(f"  {100 * gain:5.1f} %  {name}")
-    if chosen.out:
-        chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        place = chosen.out.with_suffix(".npz")
-        stored: dict[str, Any] = {"loads": best, "gains": gains, **measurement.positions}
-        np.savez_compressed(place, **stored)
-        say(f"written: {place}")
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        path = options.out.with_suffix(".npz")
+        stored: dict[str, Any] = {"loads": loads, "gains": gains, **measurement.positions}
+        np.savez_compressed(path, **stored)
+        say(f"written: {path}")
     return 0
 
 

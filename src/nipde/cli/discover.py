@@ -1,44 +1,66 @@
-"""`nipde discover FILE`: from a file of measurements to what is inside, in a folder with a page to look at."""
+"""`nipde discover FILE`: identify the coefficient field from a file of measurements; the result is a folder."""
 
 from pathlib import Path
+from typing import Any
 
+from jsonargparse import ArgumentParser
+
+from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import check_folder, one_thread, parser, progress, say
-from nipde.cli.weights import add_weights
 from nipde.discovery.discover import discover
-from nipde.discovery.rivals import RIVALS
-from nipde.report.files import save
-from nipde.training.pretrained import load
+from nipde.discovery.discovery import Discovery
+from nipde.estimators.baselines import BASELINES
+from nipde.report.statements import statements
+from nipde.weights import load
+
+ABOUT = (
+    "Identify the coefficient field of -div(b grad u) = f from measured loads f and responses u: transmissivity from "
+    "pumping rates and heads, tension from pressure and deflection. Prints how the file was read and the results, and "
+    "writes fields with bands, phases, the kernel, a predictor for new loads, summary.json and report.html."
+)
+EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m --quantity transmissivity --out result"
 
 
 def run(words: list[str]) -> int:
     """Entry of the verb."""
-    options = parser("discover", "Find what is inside a specimen from measured loads and responses.")
-    add_measurement(options)
-    add_weights(options, material=True)
-    options.add_argument("--out", type=Path, required=True, help="folder for fields, kernel, predictor, summary, page")
-    options.add_argument("--phases", type=int, default=2, help="how many materials to tell apart")
-    options.add_argument(
-        "--sharp", type=bool | None, default=None, help="whether b is even but for jumps; held-out pairs tell without"
-    )
-    options.add_argument("--level", type=float, default=0.9, help="share of true values within the bands on b")
-    options.add_argument("--classical", type=bool, default=True, help="whether to invert by classical methods beside")
-    options.add_argument("--dense", type=bool, default=False, help="whether to store every value of the kernel")
-    chosen = options.parse_args(words)
-    check_folder(chosen.out)
-    one_thread()
-    measurement = measurement_of(chosen)
-    say(measurement.interpretation())
-    model = load(chosen.weights)
-    rivals = tuple(RIVALS) if chosen.classical else ()
-    with progress("discovering", 4 + len(rivals)) as advance:
-        found = discover(
-            measurement, model, phases=chosen.phases, sharp=chosen.sharp, level=chosen.level, rivals=rivals,
-            progress=lambda doing: advance(1),
-        )  # fmt: skip
+    parsed = parser("discover", ABOUT, example=EXAMPLE)
+    add_identification(parsed)
+    parsed.add_argument("--out", type=Path, required=True, help="folder to write")
+    parsed.add_argument("--dense", type=bool, default=False, help="whether to store the kernel as a matrix, too")
+    options = parsed.parse_args(words)
+    check_folder(options.out)
+    discovery = identified(options)
     say("")
-    for sentence in found.verdict:
+    for sentence in statements(discovery):
         say(sentence)
-    folder = save(found, chosen.out, dense=chosen.dense)
+    folder = discovery.save(options.out, dense=options.dense)
     say(f"written: {folder}; open {folder / 'report.html'}")
     return 0
+
+
+def add_identification(to: ArgumentParser) -> None:
+    """The options of an identification, shared with `nipde report`."""
+    add_measurement(to)
+    add_weights(to, material=True)
+    to.add_argument("--quantity", type=str, default="coefficient", help="your name of b, such as transmissivity")
+    to.add_argument("--phases", type=int, default=2, help="number of phases to segment the field into; 1 for none")
+    to.add_argument(
+        "--piecewise-constant", type=bool | None, default=None,
+        help="whether to use the piecewise-constant prior; selected by the held-out error if left out",
+    )  # fmt: skip
+    to.add_argument("--level", type=float, default=0.9, help="share of true values within the bands")
+    to.add_argument("--baselines", type=bool, default=True, help=f"whether to compare with {' and '.join(BASELINES)}")
+
+
+def identified(options: Any) -> Discovery:
+    """Read the file, say how it was read, identify."""
+    one_thread()
+    measurement = measurement_of(options)
+    say(measurement.interpretation())
+    baselines = BASELINES if options.baselines else {}
+    with progress("identifying", 4 + len(baselines)) as advance:
+        return discover(
+            measurement, load(options.weights), quantity=options.quantity, phases=options.phases, level=options.level,
+            piecewise_constant=options.piecewise_constant, baselines=baselines, progress=lambda step: advance(1),
+        )  # fmt: skip

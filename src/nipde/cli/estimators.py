@@ -1,34 +1,44 @@
-"""An estimator by the word a person gives for it: pretrained weights, a classical method, or weights of their own."""
+"""An estimator by the word a person gives for it: pretrained weights, a method, or weights of their own."""
 
 from pathlib import Path
 
+from jsonargparse import ArgumentParser
+
 from nipde.data.archive import Archive
 from nipde.errors import PairsError, meant
+from nipde.estimators import registry
 from nipde.estimators.base import Estimator
-from nipde.evaluation.named import NAMES, SOLIDS, named
+from nipde.evaluation.named import named
+from nipde.weights import card, load
+from nipde.weights import names as weights_names
 
 
 def described() -> str:
     """For help texts."""
-    from nipde.training.pretrained import names
-
+    methods = [name for name in registry.names() if name not in registry.SOLIDS]
     return (
-        f"pretrained weights ({', '.join(names())}), a method ({', '.join(NAMES)}), one for plane solids "
-        f"({', '.join(SOLIDS)}), a run's folder or a file of weights"
+        f"pretrained weights ({', '.join(weights_names())}), a method ({', '.join(methods)}), one for plane solids "
+        f"({', '.join(registry.SOLIDS)}), a run's folder or a file of weights"
     )
 
 
 def estimator_of(what: str, archive: Archive, *, training: Archive | None = None) -> Estimator:
-    """Names first, then paths; methods that learn do so from the training systems of `training`, or of the archive."""
-    from nipde.training.pretrained import load, names
-    from nipde.training.weights import load_model
-
-    if what in (*NAMES, *SOLIDS):
+    """Names first, then paths; fitted methods learn from the training systems of `training`, or of the archive."""
+    if what in registry.names():
         return named(what, archive, training=training)
-    if what in names():
-        return load(what)
-    if not Path(what).exists():
-        known = (*names(), *NAMES, *SOLIDS)
+    known = (*weights_names(), *registry.names())
+    if what not in known and not Path(what).exists():
         remedy = meant(what, known, otherwise="check the name or the path")
         raise PairsError(expected=described(), got=what, remedy=remedy)
-    return load_model(what)
+    return load(what)
+
+
+def add_weights(to: ArgumentParser, *, material: bool) -> None:
+    """With `material`, help lists only weights that infer one: others are refused."""
+    suited = [name for name in weights_names() if not material or infers_material(name)]
+    to.add_argument("--weights", type=str, default="darcy", help=f"{', '.join(suited)}, or a file or folder of weights")
+
+
+def infers_material(name: str) -> bool:
+    """Whether the weights assume a balance law, whose coefficients are the material."""
+    return bool(card(name)["model"].get("prior") == "elliptic")

@@ -1,4 +1,4 @@
-"""`nipde generate PROBLEM`: draw systems, solve them, store them as an archive; run again to continue a stopped run."""
+"""`nipde generate PROBLEM`: simulate systems with random coefficients and store them; the same command resumes."""
 
 import dataclasses
 import sys
@@ -6,25 +6,26 @@ import sys
 from jsonargparse import ArgumentParser
 
 from nipde.cli.terminal import add_storage_options, parser, progress, say
-from nipde.data.generate import generate
+from nipde.data.generation import generate
 from nipde.data.plan import Plan
-from nipde.data.problems import PROBLEMS
+from nipde.data.problems import described, problem, problem_names
 from nipde.data.recipe import Recipe
 
 
 def run(words: list[str]) -> int:
     """Entry of the verb."""
-    if not words or words[0] not in PROBLEMS:
-        lines = [f"  {name:12}{recipe.__doc__}" for name, recipe in PROBLEMS.items()]
-        asked = not words or words[0] in ("-h", "--help")
+    if not words or words[0] not in problem_names():
+        lines = [f"  {name:12}{text}" for name, text in described()]
+        help_wanted = not words or words[0] in ("-h", "--help")
         print("\n".join(["usage: nipde generate PROBLEM [options]", "", "problems:", *lines, "",
-                         "nipde generate PROBLEM --help lists its options"]),
-              file=sys.stdout if asked else sys.stderr)  # fmt: skip
-        return 0 if asked else 2
-    recipe = PROBLEMS[words[0]]
+                         "nipde generate PROBLEM --help lists its options",
+                         "example: nipde generate darcy --grid 21 --systems 100 --pairs 100 --seed 0 --out darcy21"]),
+              file=sys.stdout if help_wanted else sys.stderr)  # fmt: skip
+        return 0 if help_wanted else 2
+    recipe = problem(words[0])
     options = _parser(recipe).parse_args(words[1:])
-    chosen = {field.name: options[_name(field)] for field in dataclasses.fields(recipe)}
-    plan = Plan(recipe(**chosen), options.systems, options.seed, options.split, options.shard_systems)
+    values = {field.name: options[_name(field)] for field in dataclasses.fields(recipe)}
+    plan = Plan(recipe(**values), options.systems, options.seed, options.split, options.shard_systems)
     computed = 0
 
     def report(ready: int, new: int) -> None:
@@ -48,7 +49,8 @@ def run(words: list[str]) -> int:
 def _parser(recipe: type[Recipe]) -> ArgumentParser:
     options = parser(
         f"generate {recipe.problem}",
-        f"{recipe.__doc__} A run that was stopped is continued by the same command.",
+        f"{recipe.__doc__} The same command resumes a run that was stopped.",
+        example="--grid 21 --systems 100 --pairs 100 --seed 0 --out archive",
     )
     options.add_argument("--config", action="config", help="YAML or JSON file with any of these options")
     options.add_argument("--out", type=str, required=True, help="folder, or an address such as s3://bucket/name")
@@ -68,7 +70,7 @@ def _parser(recipe: type[Recipe]) -> ArgumentParser:
     )
     options.add_argument("--workers", type=int | None, default=None, help="local processes; one per core by default")
     options.add_argument("--scheduler", type=str | None, default=None, help="address of a running dask scheduler")
-    options.add_argument("--shard-systems", type=int, default=0, help="systems per shard file; 0 chooses by size")
+    options.add_argument("--shard-systems", type=int, default=0, help="systems per shard file; 0 for a choice by size")
     add_storage_options(options)
     return options
 

@@ -1,22 +1,15 @@
-"""What a person sees while a verb works: parsers with one look, a progress bar that is quiet when nobody watches."""
+"""Parsers, checks of output paths, printed results and progress bars, shared by the verbs."""
 
 import os
+from argparse import SUPPRESS, Action
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, DefaultHelpFormatter
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from nipde.errors import NipdeError
@@ -25,9 +18,10 @@ from nipde.errors import NipdeError
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def parser(verb: str, description: str) -> ArgumentParser:
-    """Parser of one verb."""
-    return ArgumentParser(prog=f"nipde {verb}", description=description)
+def parser(verb: str, description: str, *, example: str = "") -> ArgumentParser:
+    """Parser of one verb; `example` are the words after `nipde VERB`."""
+    epilog = f"example: nipde {verb} {example}" if example else None
+    return ArgumentParser(prog=f"nipde {verb}", description=description, epilog=epilog, formatter_class=_Help)
 
 
 def add_archive(to: ArgumentParser) -> None:
@@ -47,7 +41,7 @@ def add_storage_options(to: ArgumentParser) -> None:
 
 
 def check_file(path: str | Path, *, endings: tuple[str, ...] = (), option: str = "--out") -> None:
-    """Raise before the work, not after it, if a result cannot become this file."""
+    """Raise before any computation if the result cannot be written to this file."""
     place = Path(path)
     if place.is_dir() or (endings and place.suffix.lower() not in endings):
         named = f" ending in {', '.join(endings)}" if endings else ""
@@ -55,16 +49,13 @@ def check_file(path: str | Path, *, endings: tuple[str, ...] = (), option: str =
 
 
 def check_folder(path: str | Path) -> None:
-    """The same of a folder."""
+    """The same for a folder."""
     if Path(path).exists() and not Path(path).is_dir():
         raise NipdeError(expected="--out: a folder", got=f"{path}, which is a file", remedy="name another one")
 
 
 def one_thread() -> None:
-    """Fields of a specimen are small: a second thread mostly waits, on a busy machine for minutes.
-
-    Whoever sets OMP_NUM_THREADS knows better.
-    """
+    """One thread for torch unless OMP_NUM_THREADS is set: for small fields a second one mostly waits."""
     if "OMP_NUM_THREADS" not in os.environ:
         import torch
 
@@ -72,28 +63,30 @@ def one_thread() -> None:
 
 
 def say(text: Any) -> None:
-    """Print a result; long lines are left whole."""
+    """Print a result without wrapping lines."""
     Console(soft_wrap=True, highlight=False, markup=False).print(text)
 
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar with rate and time left on a terminal, nothing elsewhere; call the result with every advance."""
-    columns = [
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _Rate(),
-        TimeRemainingColumn(),
-    ]
+    """A bar with rate and remaining time on a terminal, nothing elsewhere; call the result with every advance."""
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn()]
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda step: bar.advance(task, step)
 
 
+class _Help(DefaultHelpFormatter):  # type: ignore[misc]
+    """Help texts with the default where there is one, without Python types."""
+
+    def _get_help_string(self, action: Action) -> str | None:
+        shown = action.default not in (None, "", False, {}, SUPPRESS)
+        return f"{action.help} (default: {action.default})" if shown else action.help
+
+
 class _Rate(ProgressColumn):
-    """Things per second."""
+    """Steps per second."""
 
     def render(self, task: Task) -> Text:
         """Over the last half minute."""

@@ -15,38 +15,37 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from nipde.cli.terminal import add_storage_options, parser, say
 from nipde.context.sampling import places_of
-from nipde.data.archive import open as open_archive
+from nipde.data.archive import open_archive
 from nipde.errors import StoppedEarly, TrainingError, meant
 from nipde.training.cases import CASES
 from nipde.training.fit import fit
-from nipde.training.launch import exit_code, launch, launched
-from nipde.training.loop import Report
-from nipde.training.observers import Watcher
+from nipde.training.loop import Callback, Report
+from nipde.training.processes import exit_code, launch, launched
 from nipde.training.recipe import ModelRecipe, TrainingRecipe
 from nipde.training.run import RECIPE, Run, refusal
 
 
 def run(words: list[str]) -> int:
     """Entry of the verb."""
-    chosen = _parser().parse_args(words)
-    recipe = _recipe(chosen)
-    if chosen.devices > 1 and not launched():
-        if (Path(chosen.out) / RECIPE).exists() and not chosen.resume:
-            raise refusal(Path(chosen.out))  # once, instead of in every process
-        places_of(recipe.batch, rank=0, ranks=chosen.devices * recipe.parts)
-        return launch("nipde.cli", ["train", *words], processes=chosen.devices, restarts=chosen.restarts)
-    if chosen.threads:
-        torch.set_num_threads(chosen.threads)
-    archives = [open_archive(address, options=chosen.storage_options) for address in chosen.data]
-    watched = [_Bar(recipe)] if Console(stderr=True).is_terminal else []
+    arguments = _parser().parse_args(words)
+    recipe = _recipe(arguments)
+    if arguments.devices > 1 and not launched():
+        if (Path(arguments.out) / RECIPE).exists() and not arguments.resume:
+            raise refusal(Path(arguments.out))  # once, instead of in every process
+        places_of(recipe.batch, rank=0, ranks=arguments.devices * recipe.parts)
+        return launch("nipde.cli", ["train", *words], processes=arguments.devices, restarts=arguments.restarts)
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    archives = [open_archive(address, options=arguments.storage_options) for address in arguments.data]
+    bars = [_Bar(recipe)] if Console(stderr=True).is_terminal else []
     try:
         with warnings.catch_warnings(action="ignore", category=StoppedEarly):  # said below
             ended = fit(
-                recipe, archives, chosen.out, resume=chosen.resume, save_seconds=chosen.save_seconds,
-                log_every=chosen.log_every, tensorboard=not chosen.no_tensorboard, watchers=watched,
+                recipe, archives, arguments.out, resume=arguments.resume, save_seconds=arguments.save_seconds,
+                log_every=arguments.log_every, tensorboard=not arguments.no_tensorboard, callbacks=bars,
             )  # fmt: skip
     finally:
-        for shown in watched:
+        for shown in bars:
             shown.bar.stop()  # also after a failure, which is said below it
     if ended.group.rank:
         return exit_code(ended.stopped_by)
@@ -56,14 +55,14 @@ def run(words: list[str]) -> int:
         say(f"stopped after step {ended.step}, all is saved; the same command with --resume goes on")
         return exit_code(ended.stopped_by)
     say(f"{ended.step} steps, {ended.seconds:.0f} s; best held-out error on validation systems "
-        f"{100 * ended.best:.3g} % at step {ended.best_step}; weights in {chosen.out}")  # fmt: skip
+        f"{100 * ended.best:.3g} % at step {ended.best_step}; weights in {arguments.out}")  # fmt: skip
     return 0
 
 
 def _parser() -> ArgumentParser:
     options = parser(
         "train",
-        "Train an estimator on the training systems of an archive; weights are chosen by validation systems only. "
+        "Train an estimator on the training systems of an archive; weights are selected by validation systems only. "
         "Ctrl-C, SIGTERM and SIGUSR1 save and stop; --resume goes on, bit by bit as if nothing had happened. "
         f"Cases: {', '.join(CASES)}; or a recipe.json of an earlier run.",
     )
@@ -92,18 +91,18 @@ def _parser() -> ArgumentParser:
     return options
 
 
-def _recipe(chosen: Namespace) -> TrainingRecipe:
-    if chosen.case in CASES:
-        recipe = CASES[chosen.case]
-    elif Path(chosen.case).is_file():
-        recipe = _recipe_in(Path(chosen.case))
+def _recipe(arguments: Namespace) -> TrainingRecipe:
+    if arguments.case in CASES:
+        recipe = CASES[arguments.case]
+    elif Path(arguments.case).is_file():
+        recipe = _recipe_in(Path(arguments.case))
     else:
         raise TrainingError(
-            expected=f"a case among {', '.join(CASES)}, or the file of a recipe", got=chosen.case,
-            remedy=meant(chosen.case, CASES, otherwise="see nipde train --help"),
+            expected=f"a case among {', '.join(CASES)}, or the file of a recipe", got=arguments.case,
+            remedy=meant(arguments.case, CASES, otherwise="see nipde train --help"),
         )  # fmt: skip
     names = [field.name for kind in (TrainingRecipe, ModelRecipe) for field in fields(kind) if field.name != "model"]
-    given: dict[str, Any] = {name: chosen[name] for name in names if chosen[name] is not None}
+    given: dict[str, Any] = {name: arguments[name] for name in names if arguments[name] is not None}
     # One length of a run replaces the other.
     if "steps" in given:
         given.setdefault("minutes", None)
@@ -120,7 +119,7 @@ def _recipe_in(file: Path) -> TrainingRecipe:
     return TrainingRecipe.from_dict(record)
 
 
-class _Bar(Watcher):
+class _Bar(Callback):
     """Loss, held-out error, samples per second and time left, on a terminal."""
 
     def __init__(self, recipe: TrainingRecipe) -> None:

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from nipde.errors import PairsError, ShapeError
-from nipde.grid import AXES, Grid
+from nipde.grid import Grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +195,7 @@ class Pairs:
             )  # fmt: skip
 
     def _axis_names(self, ndim: int) -> list[str]:
-        names = ["pair", "component", *AXES[: self.grid.dimension]]
+        names = ["pair", "component", *self.grid.axis_names]
         return [f"batch axis {place}" for place in range(ndim - len(names))] + names
 
 
@@ -214,18 +214,18 @@ def _as_float(name: str, values: Any) -> Tensor:
 
 def _check_field(name: str, field: Tensor, grid: Grid) -> None:
     """Errors that name the axis, so that a swapped or missing one is seen at once."""
-    wanted = f"(*batch, pair, component, {', '.join('xyz'[: grid.dimension])})"
+    wanted = f"(*batch, pair, component, {', '.join(grid.axis_names)})"
     if field.ndim < grid.dimension + 2:
         raise ShapeError(
             f"{name} lack axes", expected=f"{wanted}: {grid.dimension + 2} axes or more",
             got=f"shape {tuple(field.shape)}", remedy="Pairs.from_arrays accepts scalar fields as (pair, *space)",
         )  # fmt: skip
-    for place, (axis, nodes) in enumerate(zip(AXES, grid.shape, strict=False)):
-        found = field.shape[place - grid.dimension]
-        if found != nodes:
+    for place, (axis, nodes) in enumerate(zip(grid.axis_names, grid.shape, strict=True)):
+        nodes_of_field = field.shape[place - grid.dimension]
+        if nodes_of_field != nodes:
             raise ShapeError(
                 f"{name}: axis {axis} does not fit the grid", expected=f"{nodes} nodes along {axis}",
-                got=f"{found} in shape {tuple(field.shape)}, read as {wanted}",
+                got=f"{nodes_of_field} in shape {tuple(field.shape)}, read as {wanted}",
                 remedy="put space last, or use grid.restrict / grid.interpolate",
             )  # fmt: skip
     for place, axis in ((-grid.dimension - 2, "pair"), (-grid.dimension - 1, "component")):

@@ -26,14 +26,14 @@ class Scaling:
     @classmethod
     def of(cls, pairs: Pairs) -> Self:
         """The context's own; masked nodes do not count."""
-        found = {}
+        rms_of = {}
         for name, mask in (("loads", None), ("responses", pairs.mask)):
             with torch.autocast(pairs.loads.device.type, enabled=False):
                 rms = _rms(getattr(pairs, name), pairs.grid, mask)
             if not torch.compiler.is_compiling() and bool((rms == 0).any()):  # NaN is for others to name
                 raise PairsError(f"all {name} of a system are zero", expected="at least one other", got="zeros")
-            found[name] = rms
-        return cls(found["loads"], found["responses"])
+            rms_of[name] = rms
+        return cls(rms_of["loads"], rms_of["responses"])
 
     def normalised(self, pairs: Pairs) -> Pairs:
         """Pairs of unit root mean square."""
@@ -46,9 +46,9 @@ class Scaling:
 
 
 def _rms(field: Tensor, grid: Grid, mask: Tensor | None) -> Float[Tensor, "*batch"]:
-    found = _root_mean_square(field, grid, mask)
-    if torch.compiler.is_compiling() or bool((torch.isfinite(found) & (found > 0)).all()):
-        return found
+    rms = _root_mean_square(field, grid, mask)
+    if torch.compiler.is_compiling() or bool((torch.isfinite(rms) & (rms > 0)).all()):
+        return rms
     return _root_mean_square(field.double(), grid, mask).to(field)  # squares of float32 leave its range at 1e±19
 
 

@@ -1,7 +1,6 @@
 """Symmetries of a box: flips of its axes, and swaps of axes with equal nodes, length and boundary.
 
-The Laplacian, and any law of ours whose coefficients are turned along, does not see them: turned loads have turned
-responses.
+A law whose coefficients are transformed too maps transformed loads to transformed responses.
 """
 
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from nipde.grid import Grid
 
 @dataclass(frozen=True)
 class Symmetry:
-    """Axis k of the turned field is axis `axes[k]` of the field, run through backwards where `flipped[k]`."""
+    """Axis k of the transformed field is axis `axes[k]` of the field, run through backwards where `flipped[k]`."""
 
     axes: tuple[int, ...]
     flipped: tuple[bool, ...]
@@ -34,10 +33,10 @@ def symmetries(grid: Grid) -> list[Symmetry]:
     return [Symmetry(order, flipped) for order in orders for flipped in flips]
 
 
-def turned(
+def transformed(
     field: Float[Tensor, "*batch_component_space"], by: Symmetry, grid: Grid
 ) -> Float[Tensor, "*batch_component_space"]:
-    """The field seen in the turned box; a vector, one component per axis, turns along, a scalar only moves.
+    """The field under a symmetry of the box; components of a vector, one per axis, are permuted and flipped with it.
 
     On one axis a single component is read as a scalar.
     """
@@ -58,6 +57,6 @@ def check_components(components: int, grid: Grid) -> None:
     """Raise unless a field of so many components is a scalar or a vector, which alone we know how to turn."""
     if components not in (1, grid.dimension):
         raise ShapeError(
-            "a field that cannot be turned", expected=f"1 component, or {grid.dimension}: one per axis",
+            "a field that cannot be transformed", expected=f"1 component, or {grid.dimension}: one per axis",
             got=components, remedy="train without symmetries",
         )  # fmt: skip

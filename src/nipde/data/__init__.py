@@ -1,1 +1,23 @@
-"""Systems with known laws: drawn, solved, stored so that no byte can go wrong unnoticed, and read back anywhere."""
+"""Data as a product: recipes that draw and solve systems, plans, and archives that prove their own bytes."""
+
+from nipde.lazy import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "AdvectionRecipe": "advection",
+        "Archive": "archive",
+        "DarcyRecipe": "darcy",
+        "MechanicalMnistRecipe": "mechanics",
+        "MixedDarcyRecipe": "darcy",
+        "Plan": "plan",
+        "Quantities": "system",
+        "Quantity": "system",
+        "Recipe": "recipe",
+        "System": "system",
+        "TissueRecipe": "mechanics",
+        "generate": "generation",
+        "open_archive": "archive",
+        "option": "recipe",
+    },
+)

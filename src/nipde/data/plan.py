@@ -1,21 +1,27 @@
 """Everything that determines an archive, byte for byte: recipe, number of systems, seed, split, shard size."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from jaxtyping import Int
 
 from nipde.data.problems import recipe_from_dict
 from nipde.data.recipe import Recipe, streams
-from nipde.data.split import Split, split_ranges
 from nipde.errors import ArchiveError
 
 #: A shard is written by one task and holds whole systems: at most this many bytes of them …
 SHARD_BYTES = 32 * 2**20
 #: … but small archives are cut into about this many shards, to keep several workers busy.
 SHARDS = 32
+PARTS = ("train", "validation", "test")
+
+#: Half-open index ranges per part. Systems are independent draws: consecutive ranges lose nothing, and keep each part
+#: in shards of its own.
+Split = dict[str, list[list[int]]]
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ class Plan:
         recipe, quantities = self.recipe, self.recipe.quantities
         fields = recipe.pairs * (len(quantities.load.components) + len(quantities.response.components))
         system_bytes = np.dtype(recipe.precision).itemsize * recipe.grid.size * fields
-        chosen = self.shard_systems or min(SHARD_BYTES // system_bytes, -(-self.systems // SHARDS))
-        return int(np.clip(chosen, 1, self.systems))
+        systems = self.shard_systems or min(SHARD_BYTES // system_bytes, -(-self.systems // SHARDS))
+        return int(np.clip(systems, 1, self.systems))
 
     @property
     def shards(self) -> int:
@@ -113,3 +119,28 @@ class Plan:
         """Rebuild from JSON form."""
         recipe = recipe_from_dict(record["recipe"])
         return cls(recipe, record["systems"], record["seed"], tuple(record["split"]), record["shard_systems"])
+
+
+def split_ranges(count: int, fractions: Sequence[float]) -> Split:
+    """Cut `count` things into consecutive parts of the given shares.
+
+    A share above 0 gets at least one thing, unless there are too few for every part: then all are for training.
+    """
+    if len(fractions) != len(PARTS) or min(fractions) < 0 or not np.isclose(sum(fractions), 1.0):
+        raise ArchiveError(
+            expected=f"shares for {', '.join(PARTS)} that sum to 1",
+            got=tuple(fractions),
+            remedy="e.g. [0.8,0.1,0.1]",
+        )
+    parts = sum(share > 0 for share in fractions)
+    held_out = [max(1, round(count * share)) if share and count >= parts else 0 for share in fractions[1:]]
+    sizes = [count - sum(held_out), *held_out]
+    ends = np.cumsum(sizes).tolist()
+    return {part: [[end - size, end]] if size else [] for part, size, end in zip(PARTS, sizes, ends, strict=True)}
+
+
+def indices_of(split: Split, part: str) -> Int[np.ndarray, " index"]:
+    """All indices of a part."""
+    if part not in split:
+        raise ArchiveError(expected=f"a part among {sorted(split)}", got=repr(part), remedy="name one of them")
+    return np.concatenate([np.arange(0), *(np.arange(first, last) for first, last in split[part])])

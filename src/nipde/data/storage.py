@@ -7,15 +7,18 @@ use, so a handle may be pickled to workers or cross a fork.
 import hashlib
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, Self
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
-from zarr.abc.store import Store
-from zarr.storage import FsspecStore, LocalStore
+from zarr.abc.store import ByteRequest, RangeByteRequest, Store, SuffixByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.storage import FsspecStore, LocalStore, WrapperStore
+
+from nipde.errors import IntegrityError
 
 PARTIAL = ".partial"
 
@@ -45,17 +48,17 @@ class Storage:
         """Several small files at once; missing ones are left out."""
         filesystem, root = self._connect()
         paths = {f"{root}/{key}": key for key in keys}
-        found = filesystem.cat(list(paths), on_error="return")
+        contents = filesystem.cat(list(paths), on_error="return")
         missing = (FileNotFoundError, NotADirectoryError)
-        for error in found.values():
+        for error in contents.values():
             if isinstance(error, Exception) and not isinstance(error, missing):
                 raise error
-        return {key: bytes(found[path]) for path, key in paths.items() if isinstance(found.get(path), bytes)}
+        return {key: bytes(contents[path]) for path, key in paths.items() if isinstance(contents.get(path), bytes)}
 
     def digest(self, key: str) -> str:
         """SHA-256 of a file, read in pieces."""
         filesystem, root = self._connect()
-        filesystem.invalidate_cache()  # a remembered listing may speak of a file that was since replaced
+        filesystem.invalidate_cache()  # a cached listing may hold a file that was since replaced
         with filesystem.open(f"{root}/{key}", "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -84,13 +87,13 @@ class Storage:
         filesystem, root = self._connect()
         filesystem.invalidate_cache()
         try:
-            found = filesystem.find(root)
+            paths = filesystem.find(root)
         except FileNotFoundError:
             return []
-        return sorted(path[len(root) + 1 :] for path in found)
+        return sorted(path[len(root) + 1 :] for path in paths)
 
     def delete(self, keys: list[str]) -> None:
-        """Remove files, or folders with all that is in them; those already gone are no matter."""
+        """Remove files, or folders with all that is in them; those already gone are ignored."""
         filesystem, root = self._connect()
         for key in keys:
             try:
@@ -98,12 +101,13 @@ class Storage:
             except FileNotFoundError:
                 continue
 
-    def zarr_store(self) -> Store:
-        """Read-only view for zarr."""
+    def zarr_store(self, listed: Collection[str]) -> Store:
+        """Read-only view for zarr; the `listed` files must exist."""
         filesystem, root = self._connect()
         if isinstance(filesystem, LocalFileSystem):
-            return LocalStore(root, read_only=True)
-        return FsspecStore.from_url(self.address, storage_options=self.options, read_only=True)
+            return _CheckedStore(LocalStore(root, read_only=True), listed)
+        store = FsspecStore.from_url(self.address, storage_options=self.options, read_only=True)
+        return _CheckedStore(store, listed)
 
     def _connect(self) -> tuple[Any, str]:
         # fsspec keeps one connection per process and options, and forgets those of the parent after a fork.
@@ -130,24 +134,54 @@ class Sink:
         return self._hash.hexdigest()
 
 
+class _CheckedStore(WrapperStore[Store]):
+    """A listed file that is missing or too short is an error, never a fill value."""
+
+    def __init__(self, store: Store, listed: Collection[str] = ()) -> None:
+        super().__init__(store)
+        self.listed = listed
+
+    def _with_store(self, store: Store) -> "_CheckedStore":
+        return _CheckedStore(store, self.listed)
+
+    async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
+        buffer = await self._store.get(key, prototype, byte_range)
+        if key in self.listed and (buffer is None or len(buffer) < _least(byte_range)):
+            state = "missing" if buffer is None else "cut short"
+            raise IntegrityError(f"{key} is {state}", remedy="copy it again or generate the archive again")
+        return buffer
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        return [await self.get(key, prototype, byte_range) for key, byte_range in key_ranges]
+
+
+def _least(byte_range: ByteRequest | None) -> int:
+    """Bytes that a request must return."""
+    if isinstance(byte_range, RangeByteRequest):
+        return byte_range.end - byte_range.start
+    return byte_range.suffix if isinstance(byte_range, SuffixByteRequest) else 1
+
+
 def _local_files(paths: list[str], opened: ExitStack) -> Iterator[list[Sink]]:
-    """Written beside their places, synced, and renamed into them."""
+    """Written to partial files in the same folders, synced, and renamed."""
     folders = [os.path.dirname(path) for path in paths]
     for folder in folders:
         os.makedirs(folder, exist_ok=True)
-    beside = [os.path.join(folder, f".{uuid.uuid4().hex}{PARTIAL}") for folder in folders]
+    partial = [os.path.join(folder, f".{uuid.uuid4().hex}{PARTIAL}") for folder in folders]
     try:
-        files = [opened.enter_context(open(path, "wb")) for path in beside]  # noqa: SIM115
+        files = [opened.enter_context(open(path, "wb")) for path in partial]  # noqa: SIM115
         yield [Sink(file) for file in files]
         for file in files:
             file.flush()
             os.fsync(file.fileno())
-        for source, path in zip(beside, paths, strict=True):
+        for source, path in zip(partial, paths, strict=True):
             os.replace(source, path)
         for folder in dict.fromkeys(folders):
             _sync_folder(folder)
     except BaseException:
-        for path in beside:
+        for path in partial:
             with suppress(FileNotFoundError):
                 os.unlink(path)
         raise

@@ -1,4 +1,4 @@
-"""Loads one could apply: any list at equal effort, or the longest waves that fit the boundary."""
+"""Candidate loads: any list at equal effort, or the longest waves that fit the boundary conditions."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ Loads = Float[Tensor, "pair component *space"]
 
 
 def wave_loads(grid: Grid, count: int, *, components: int = 1) -> Loads:
-    """The `count` longest waves, products of sines (clamped), cosines or Fourier waves; root mean square 1.
+    """The `count` longest waves, products of sines (Dirichlet), cosines or Fourier waves; root mean square 1.
 
-    The constant, which a system without a clamped side cannot answer, is left out. With several components, every wave
-    comes once per component.
+    The constant, which has no response without a Dirichlet side, is left out. With several components, every wave comes
+    once per component.
     """
     waves = transform(grid)
     squares = waves.squared_wavenumbers(torch.empty((), dtype=torch.float64)).flatten()
@@ -26,12 +26,12 @@ def wave_loads(grid: Grid, count: int, *, components: int = 1) -> Loads:
     order = order[squares[order] > 0]
     if not 1 <= count <= len(order) * components:
         raise PairsError(
-            expected=f"1 to {len(order) * components} waves", got=count, remedy="ask for fewer, or refine the grid"
+            expected=f"1 to {len(order) * components} waves", got=count, remedy="use fewer, or refine the grid"
         )
-    chosen = order[: -(-count // components)]
-    amounts = torch.zeros(len(chosen), components, components, len(squares), dtype=torch.float64)
+    selected = order[: -(-count // components)]
+    amounts = torch.zeros(len(selected), components, components, len(squares), dtype=torch.float64)
     for component in range(components):
-        amounts[torch.arange(len(chosen)), component, component, chosen] = 1.0
+        amounts[torch.arange(len(selected)), component, component, selected] = 1.0
     fields = waves.synthesis(amounts.reshape(-1, components, *waves.shape))[:count]
     return at_effort(grid, fields)
 
@@ -41,7 +41,7 @@ def at_effort(grid: Grid, loads: Any, *, effort: float = 1.0) -> Loads:
     loads = as_loads(grid, loads)
     size = (grid.norm(loads).square().sum(-1) / grid.volume).sqrt()
     if not bool((size > 0).all()):
-        raise PairsError(expected="loads that are not zero", got="one that is", remedy="leave it out")
+        raise PairsError(expected="loads that are not zero", got="a zero load", remedy="leave it out")
     return loads * (effort / size).reshape(-1, *(1,) * (grid.dimension + 1))
 
 

@@ -1,9 +1,9 @@
-"""Which load to apply next: the one that leaves least unknown of the answers one wants.
+"""Sequential design of loads by the uncertainty of a conditioned kernel.
 
     gain(f) = Σ_q c(f, q)² / (c(f, f) + λ)
 
-c is what the pairs so far have left of the covariance in the metric Σ, q are the loads one wants to answer. After f has
-been applied, c(g, h) falls by c(g, f) c(f, h) / (c(f, f) + λ). No response appears: a sequence can be planned ahead.
+c is the covariance in the metric Σ that the pairs have left, q are the loads whose responses are predicted. Once f is
+applied, c(g, h) falls by c(g, f) c(f, h) / (c(f, f) + λ). No response appears: a sequence can be planned ahead.
 """
 
 from dataclasses import dataclass, replace
@@ -11,35 +11,35 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
+from nipde.context.pairs import Pairs
 from nipde.discovery.candidates import Loads, as_loads, at_effort
-from nipde.discovery.untouched import Untouched
 from nipde.errors import KernelError, PairsError
-from nipde.kernels.conditioned import ConditionedKernel
+from nipde.grid import Grid
+from nipde.kernels.conditioned import ConditionedKernel, ContextSubspace
 from nipde.kernels.low_rank import LowRankKernel
+from nipde.spectral.transform import transform
 
-Start = ConditionedKernel | Untouched
-
-#: A load of which less than this many smallest steps of the precision is left unknown, relative to the whole, is known.
+#: A load is known once its variance, relative to that without pairs, is below this many machine epsilons.
 FLOOR = 64.0
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """What every candidate would be worth as the next load."""
+    """The gain of every candidate as the next load."""
 
-    #: Share of the queries' variance that each candidate would remove, 0 to 1, in the order given.
+    #: Share of the queries' variance that each candidate would remove, 0 to 1, in the order of the candidates.
     gains: Float[Tensor, " candidate"]
 
     @property
     def order(self) -> Int[Tensor, " candidate"]:
-        """Candidates, best first."""
+        """Indices of the candidates, best first."""
         return self.gains.argsort(descending=True, stable=True)
 
     @property
     def best(self) -> int:
-        """The candidate to apply."""
+        """Index of the best candidate."""
         return int(self.gains.argmax())
 
 
@@ -49,132 +49,153 @@ class Design:
 
     #: Candidates in the order to apply them.
     indices: Int[Tensor, " load"]
-    #: Share of the queries' variance that is left after each of them.
-    left: Float[Tensor, " load"]
+    #: Share of the queries' variance that remains after each of them.
+    remaining: Float[Tensor, " load"]
 
 
-def next_load(start: Start, candidates: Any, queries: Any, *, effort: float | None = 1.0) -> Ranking:
-    """The worth of each candidate for answering the queries, given what `start` knows.
+def next_load(kernel: ConditionedKernel, candidates: Any, queries: Any, *, effort: float | None = 1.0) -> Ranking:
+    """The gain of each candidate for predicting the queries, given the pairs of `kernel`.
 
     Candidates are compared at a root mean square of `effort`; None takes them as they are. Loads of 1 component may
     come as `(pair, *space)`, in NumPy or torch.
     """
-    return Ranking(_Unknown.of(start, candidates, queries, effort=effort).shares())
+    return Ranking(_Covariances.of(kernel, candidates, queries, effort=effort).gains())
 
 
-def design(start: Start, candidates: Any, queries: Any, *, count: int, effort: float | None = 1.0) -> Design:
-    """`count` candidates, each the best after those before it, as `next_load` would say; each at most once.
+def design(
+    kernel: ConditionedKernel, candidates: Any, queries: Any, *, count: int, effort: float | None = 1.0
+) -> Design:
+    """`count` candidates, each the best after those before it by `next_load`; each at most once.
 
     Costs count × candidates × (candidates + queries) operations.
     """
-    unknown = _Unknown.of(start, candidates, queries, effort=effort)
-    if not 1 <= count <= len(unknown.own):
+    state = _Covariances.of(kernel, candidates, queries, effort=effort)
+    if not 1 <= count <= len(state.own):
         raise PairsError(
-            expected=f"1 to {len(unknown.own)} loads, the number of candidates", got=count,
+            expected=f"1 to {len(state.own)} loads, the number of candidates", got=count,
             remedy="give more candidates; list one twice to allow for its repetition",
         )  # fmt: skip
-    chosen: list[int] = []
-    left = []
+    indices: list[int] = []
+    remaining = []
     for _ in range(count):
-        gains = unknown.shares()
-        gains[chosen] = -1.0
-        chosen.append(int(gains.argmax()))
-        unknown = unknown.after(chosen[-1])
-        left.append(unknown.left)
-    return Design(torch.tensor(chosen), torch.stack(left))
+        gains = state.gains()
+        gains[indices] = -1.0
+        indices.append(int(gains.argmax()))
+        state = state.after(indices[-1])
+        remaining.append(state.remaining)
+    return Design(torch.tensor(indices), torch.stack(remaining))
 
 
-def principal_loads(start: Start, queries: Any, *, count: int, effort: float = 1.0) -> Loads:
-    """The best loads where any may be applied: at zero noise, no other `count` leave less of the queries unknown.
+def principal_loads(kernel: ConditionedKernel, queries: Any, *, count: int, effort: float = 1.0) -> Loads:
+    """The best of all loads: at zero noise, no other `count` leave less variance of the queries.
 
     They are mixtures of the queries, so give many more of these than `count`; most important first.
     """
-    queries = as_loads(start.grid, queries).to(_numbers(start)[0].device)
+    kernel = _in_double(kernel)
+    queries = as_loads(kernel.grid, queries).to(kernel.correction.left.device)
     if not 1 <= count <= len(queries):
         raise PairsError(expected=f"1 to {len(queries)} loads, the number of queries", got=count, remedy="give more")
-    start = _precise(start)
-    mixing = torch.linalg.eigh(start.covariance(queries, queries)).eigenvectors.flip(-1)[:, :count]
-    return at_effort(start.grid, torch.einsum("ql,q...->l...", mixing, queries), effort=effort)
+    mixing = torch.linalg.eigh(kernel.covariance(queries, queries)).eigenvectors.flip(-1)[:, :count]
+    return at_effort(kernel.grid, torch.einsum("ql,q...->l...", mixing, queries), effort=effort)
+
+
+def empty_context(
+    model: nn.Module, loads: Float[Tensor, "pair component *space"], *, grid: Grid, noise: float
+) -> ConditionedKernel:
+    """The kernel of a system before its first pair: covariance fᵀΣg, and the λ of loads and noise like these.
+
+    Σ and λ do not depend on the system: loads can be designed before there is a specimen. `noise` is that of the
+    sensor, a share of the rms of the responses. The stiffness cancels in λ, so responses are those of -Δu = f.
+    """
+    loads, waves = as_loads(grid, loads).to(next(model.parameters())), transform(grid)
+    squares = waves.squared_wavenumbers(loads)
+    responses = waves.synthesis(waves.analysis(loads) / squares.clamp(min=squares[squares > 0].min()))
+    deviation = noise * float(responses.square().mean().sqrt())
+    with torch.no_grad():
+        kernel = model(Pairs(grid, loads, responses, noise=deviation))
+    return _without_pairs(kernel)
 
 
 @dataclass(frozen=True, eq=False)
-class _Unknown:
-    """What is not known, as covariances."""
+class _Covariances:
+    """Covariances that the pairs have left."""
 
     #: Between candidates, and between candidates and queries.
     own: Float[Tensor, "candidate candidate"]
     shared: Float[Tensor, "candidate query"]
-    #: Variance of a candidate below which rounding is all that is left of it.
+    #: Variance of a candidate below which there is only rounding.
     floor: Float[Tensor, " candidate"]
     noise: Float[Tensor, ""]
-    #: Variance of all queries at the start, and the share of it that is left.
+    #: Variance of all queries at the start, and the share of it that remains.
     total: Float[Tensor, ""]
-    left: Float[Tensor, ""]
+    remaining: Float[Tensor, ""]
 
     @classmethod
-    def of(cls, start: Start, candidates: Any, queries: Any, *, effort: float | None) -> "_Unknown":
-        grid, metric, noise, step = start.grid, *_numbers(start)
+    def of(cls, kernel: ConditionedKernel, candidates: Any, queries: Any, *, effort: float | None) -> "_Covariances":
+        step = torch.finfo(kernel.correction.left.dtype).eps
+        kernel, grid = _in_double(kernel), kernel.grid
         candidates = as_loads(grid, candidates) if effort is None else at_effort(grid, candidates, effort=effort)
-        candidates, queries = candidates.to(metric.device), as_loads(grid, queries).to(metric.device)
-        blank = Untouched(grid, metric, noise)
-        start = _precise(start)
-        total = _variances(start, queries).sum()
+        device = kernel.correction.left.device
+        candidates, queries = candidates.to(device), as_loads(grid, queries).to(device)
+        total = _variances(kernel, queries).sum()
         return cls(
-            own=start.covariance(candidates, candidates),
-            shared=start.covariance(candidates, queries),
-            floor=FLOOR * step * _variances(blank, candidates),
-            noise=noise,
+            own=kernel.covariance(candidates, candidates),
+            shared=kernel.covariance(candidates, queries),
+            floor=FLOOR * step * _variances(_without_pairs(kernel), candidates),
+            noise=_subspace(kernel).noise,
             total=total,
-            left=torch.ones_like(total),
+            remaining=torch.ones_like(total),
         )
 
-    def shares(self) -> Float[Tensor, " candidate"]:
-        """Gain of every candidate over the variance of the queries at the start."""
+    def gains(self) -> Float[Tensor, " candidate"]:
+        """Of every candidate, relative to the variance of the queries at the start."""
         variance = self.own.diagonal()
         gains = self.shared.square().sum(1) / (variance + self.noise)
         return torch.where(variance > self.floor, gains / self.total, 0.0)
 
-    def after(self, load: int) -> "_Unknown":
+    def after(self, load: int) -> "_Covariances":
         """One candidate applied."""
-        known = self.own[load, load] + self.noise
         if self.own[load, load] <= self.floor[load]:
             return self
-        column = self.own[:, load] / known
+        variance = self.own[load, load] + self.noise
+        column = self.own[:, load] / variance
         return replace(
             self,
             own=self.own - torch.outer(column, self.own[load]),
             shared=self.shared - torch.outer(column, self.shared[load]),
-            left=self.left - self.shared[load].square().sum() / known / self.total,
+            remaining=self.remaining - self.shared[load].square().sum() / variance / self.total,
         )
 
 
-def _variances(start: Start, loads: Loads) -> Float[Tensor, " pair"]:
-    """A block at a time: the covariance of many queries need not fit in memory."""
-    return torch.cat([start.covariance(some, some).diagonal() for some in loads.split(64)])
+def _variances(kernel: ConditionedKernel, loads: Loads) -> Float[Tensor, " pair"]:
+    """In blocks: the covariance of many queries need not fit in memory."""
+    return torch.cat([kernel.covariance(some, some).diagonal() for some in loads.split(64)])
 
 
-def _numbers(start: Start) -> tuple[Tensor, Tensor, float]:
-    """σ(k) and λ in double precision, and the smallest step of the precision they came in."""
-    if isinstance(start, Untouched):
-        metric, noise = start.metric, start.noise
-    else:
-        if start.batch:
-            raise KernelError(
-                expected="the kernel of one system", got=f"a batch {start.batch}", remedy="use kernel.system(number)"
-            )
-        if start.seen is None:
-            raise KernelError(expected="a kernel as estimated", got="a transpose", remedy="give the kernel itself")
-        metric, noise = start.seen.metric, start.seen.noise
-    return metric.double(), noise.double(), torch.finfo(metric.dtype).eps
+def _in_double(kernel: ConditionedKernel) -> ConditionedKernel:
+    """The same in double precision: the remaining variance is a small difference."""
+    if kernel.batch:
+        raise KernelError(
+            expected="the kernel of one system", got=f"a batch {kernel.batch}", remedy="use kernel.system(number)"
+        )
+    subspace = _subspace(kernel)
+    subspace = replace(subspace.map(torch.Tensor.double), metric=subspace.metric.double())
+    correction = LowRankKernel(kernel.grid, kernel.correction.left.double(), kernel.correction.right.double())
+    return replace(kernel, correction=correction, subspace=subspace)
 
 
-def _precise(start: Start) -> Start:
-    """The same in double precision: what is left is a small difference."""
-    metric, noise, _ = _numbers(start)
-    if isinstance(start, Untouched):
-        return Untouched(start.grid, metric, noise)
-    assert start.seen is not None
-    correction = LowRankKernel(start.grid, start.correction.left.double(), start.correction.right.double())
-    return replace(
-        start, correction=correction, seen=replace(start.seen.map(lambda value: value.double()), metric=metric)
-    )
+def _without_pairs(kernel: ConditionedKernel) -> ConditionedKernel:
+    """The same metric and noise, and no pairs: a correction of rank 0."""
+    subspace = _subspace(kernel)
+    correction = LowRankKernel(kernel.grid, kernel.correction.left[:0], kernel.correction.right[:0])
+    return replace(kernel, correction=correction, subspace=replace(subspace, strengths=subspace.strengths[:0]))
+
+
+def _subspace(kernel: ConditionedKernel) -> ContextSubspace:
+    subspace: ContextSubspace | None = getattr(kernel, "subspace", None)
+    if subspace is None:
+        raise KernelError(
+            expected="a kernel with the subspace of its context", got=type(kernel).__name__,
+            remedy="use the kernel of a ConditionedNIPS, not its transpose",
+        )  # fmt: skip
+    return subspace

@@ -1,55 +1,58 @@
-"""What was found inside: the result of `discover`, everything a page, a summary or a person wants to know."""
+"""The result of `discover`: kernel, coefficient field with bands, phases, held-out predictions, baselines, loads."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from nipde.kernels.conditioned import ConditionedKernel
+from nipde.kernels.base import Kernel
 from nipde.measurements.measurement import Measurement
 
-#: Of nodes where the pairs fix less than this much of b, nothing is said.
-UNSEEN = 0.5
+#: From this much on, a node counts as identifiable.
+IDENTIFIABLE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """The coefficient b of the law, in load · length² / response, with a band."""
+    """The coefficient b of -∇·(b∇u) = f, in load · length² / response, with a band."""
 
     values: Float[ndarray, "*space"]
     low: Float[ndarray, "*space"]
     high: Float[ndarray, "*space"]
-    #: Share of nodes whose true value lies in the band, where `calibrated` says that this was tried on other systems.
+    #: Share of nodes whose true value lies in the band, if `calibrated`: measured on systems with a known coefficient.
     level: float
     calibrated: bool
     unit: str
-    #: 0 where the pairs say nothing about b, 1 where they fix it.
+    #: From 0, where the pairs do not determine the coefficient, to 1, where they do.
     identifiable: Float[ndarray, "*space"]
+    #: The user's own name of the coefficient, such as transmissivity.
+    quantity: str = "coefficient"
 
 
 @dataclass(frozen=True, eq=False)
 class Phases:
-    """b cut at thresholds; what is between two is one phase."""
+    """The coefficient segmented by thresholds."""
 
     method: str
     thresholds: tuple[float, ...]
-    #: 0, 1, …, from low to high b.
+    #: 0, 1, …, from low to high coefficient.
     labels: Float[ndarray, "*space"]
-    #: Median b of every phase.
-    levels: tuple[float, ...]
-    #: Probability that a node belongs to the phase it was given to.
+    #: Median coefficient of every phase.
+    medians: tuple[float, ...]
+    #: Probability that a node belongs to its phase.
     probability: Float[ndarray, "*space"]
 
     @property
     def uncertain(self) -> Bool[ndarray, "*space"]:
-        """Where another phase has more than 5 %: mostly along the boundary."""
+        """Where another phase has a probability above 5 %, mostly along interfaces."""
         return np.asarray(self.probability) < 0.95
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Pairs that were kept from a second estimate, and what it answered."""
+    """Pairs that an estimate did not use, and its predictions of their responses."""
 
     indices: tuple[int, ...]
     loads: Float[ndarray, "pair *space"]
@@ -57,13 +60,13 @@ class HeldOut:
     predicted: Float[ndarray, "pair *space"]
     #: True where the response was measured.
     mask: Bool[ndarray, "pair *space"]
-    #: Relative errors over what was measured.
+    #: Relative errors over the measured nodes.
     errors: Float[ndarray, " pair"]
 
 
 @dataclass(frozen=True, eq=False)
-class Rival:
-    """A classical method on the same pairs; NaN where it has no such number."""
+class Baseline:
+    """Another estimator on the same pairs; NaN where it has no such number."""
 
     name: str
     values: Float[ndarray, "*space"]
@@ -72,28 +75,33 @@ class Rival:
 
 
 @dataclass(frozen=True, eq=False)
-class NextLoads:
-    """Loads worth applying next, best first."""
+class RecommendedLoads:
+    """Loads to apply next, best first."""
 
     names: tuple[str, ...]
-    #: Share of what is not yet known of further answers that each would remove.
+    #: Share of the remaining variance of predictions that each would remove.
     gains: Float[ndarray, " load"]
     loads: Float[ndarray, "load *space"]
 
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """All of it, for one system."""
+    """All results for one system."""
 
     measurement: Measurement
-    weights: str
-    kernel: ConditionedKernel
+    #: Name of the estimator or its weights.
+    estimator: str
+    kernel: Kernel
     material: Material
     phases: Phases
     held_out: HeldOut | None
-    rivals: tuple[Rival, ...]
-    next_loads: NextLoads
-    #: One sentence per finding, the most important first, in plain language.
-    verdict: tuple[str, ...]
-    #: Versions, commands, digests of files and weights, seconds.
+    baselines: tuple[Baseline, ...]
+    recommended_loads: RecommendedLoads
+    #: Versions, digests of files and weights, seconds.
     provenance: dict[str, object]
+
+    def save(self, folder: str | Path, *, dense: bool = False) -> Path:
+        """Write fields, kernel, predictor, summary and report page; `dense` also stores the kernel as a matrix."""
+        from nipde.report.files import save
+
+        return save(self, folder, dense=dense)

@@ -1,4 +1,4 @@
-"""How noisy responses are: the same sensor for all loads, or one that is set anew for those it measures."""
+"""Noise of the responses to be measured: absolute, the same for all loads, or relative to each response."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from nipde.errors import PairsError
 
 @dataclass(frozen=True)
 class Sensor:
-    """White noise, a share of a root mean square: of responses to the queries, whatever the load; or, `relative`, of
-    the very responses it is on, so that louder loads gain nothing.
+    """White noise, as a share of a root mean square: that of the responses to the queries, whatever the load; or, if
+    `relative`, that of the measured responses themselves, so that larger loads gain nothing.
     """
 
     share: float
@@ -21,8 +21,8 @@ class Sensor:
         if not self.share >= 0:
             raise PairsError(expected="a share of noise >= 0", got=self.share, remedy="0.01 is one per cent")
 
-    def level(
-        self, responses: Float[Tensor, "*batch pair rest"], answers: Float[Tensor, "*batch query rest"]
+    def noise(
+        self, responses: Float[Tensor, "*batch pair rest"], query_responses: Float[Tensor, "*batch query rest"]
     ) -> Float[Tensor, "*batch"]:
-        """Standard deviation of the noise, from responses to the loads applied and to the queries."""
-        return self.share * (responses if self.relative else answers).square().mean((-2, -1)).sqrt()
+        """Standard deviation of the noise, from the responses to the applied loads and to the queries."""
+        return self.share * (responses if self.relative else query_responses).square().mean((-2, -1)).sqrt()

@@ -1,13 +1,69 @@
-"""One contract: an estimator maps Pairs to a Kernel, in one pass, in physical units."""
+"""Two contracts: an estimator maps Pairs to a Kernel, in one pass, in physical units; a trainable one has a config."""
 
-from typing import Protocol
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol, Self
+
+from torch import nn
 
 from nipde.context.pairs import Pairs
+from nipde.grid import Grid
 from nipde.kernels.base import Predictor
 
 
 class Estimator(Protocol):
-    """Anything that turns pairs into something that answers loads; a Kernel unless its docstring says otherwise."""
+    """Anything that maps pairs to a predictor of responses; a Kernel unless its docstring says otherwise."""
 
     def __call__(self, pairs: Pairs) -> Predictor:
         """The kernel of the system that made the pairs; batch axes of the pairs are batch axes of the kernel."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Everything that rebuilds a trainable model except its weights; fields are numbers, words, tuples or a grid."""
+
+    #: Name of the model in the registry.
+    kind: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, with the kind."""
+        return {"kind": self.kind} | {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Self:
+        """Rebuild from JSON form."""
+        return cls(**{name: _from_json(value) for name, value in record.items() if name != "kind"})
+
+
+class Model(nn.Module):
+    """A trainable estimator. Its constructor takes the fields of its Config by name and stores them as `config`."""
+
+    Config: ClassVar[type[ModelConfig]]
+    #: Whether torch.export can trace it, context and queries in, predictions out.
+    exportable: ClassVar[bool] = False
+    config: ModelConfig
+    #: Of the weights, if they have one.
+    name: str = ""
+
+    @classmethod
+    def from_config(cls, config: ModelConfig) -> Self:
+        """The model of a config, with fresh weights."""
+        return cls(**{field.name: getattr(config, field.name) for field in fields(config)})
+
+    def settings(self) -> dict[str, Any]:
+        """What predictions depend on beyond config and weights, in JSON form."""
+        return {}
+
+    def restore(self, settings: dict[str, Any]) -> None:
+        """Take over `settings`, among which others may stand."""
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Grid):
+        return value.to_dict()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Grid.from_dict(value)
+    return tuple(value) if isinstance(value, list) else value

@@ -21,9 +21,8 @@ from nipde.context.sampling import Draw
 from nipde.data.archive import Archive
 from nipde.data.system import System
 from nipde.errors import ArchiveError
-from nipde.estimators.conditioned import ConditionedNIPS
-from nipde.estimators.conditioning.calibration import Calibration, Stratum, noise_share, signature
-from nipde.estimators.conditioning.elliptic_prior import EllipticPrior
+from nipde.estimators.conditioned.calibration import Calibration, Stratum, noise_share, signature
+from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.evaluation.evaluate import BATCH
 from nipde.evaluation.protocol import choose, pairs_of
 from nipde.evaluation.truth import face_mean_of
@@ -35,7 +34,7 @@ LEVELS, QUERIES = (0.5, 0.8, 0.9, 0.95), 15
 MATERIALS = 50
 #: Share of contexts of calibration that raise the alarm.
 FALSE_ALARMS = 0.02
-#: Numbers of a signature that differ by less are alike, however narrow calibration found them: 5 %.
+#: Numbers of a signature that differ by less are alike, however narrow their spread in calibration: 5 %.
 LEAST_DEVIATION = 0.05
 
 Places = Int[np.ndarray, " place"]
@@ -51,33 +50,33 @@ def calibrated(
     noise: Sequence[float] = NOISE,
     systems: int | None = None,
     seed: int = 0,
-    sharp: bool = False,
+    piecewise_constant: bool = False,
     progress: Callable[[int], None] = lambda finished: None,
 ) -> ConditionedNIPS:
     """The same weights with a calibration; `part` must be of systems that no training has seen.
 
-    `sharp` also calibrates the material of the weights `sharpened` for few phases, of which the systems should then
-    be; `progress` hears of contexts as they are finished.
+    `piecewise_constant` also calibrates the coefficient under the piecewise-constant prior, for systems of few phases;
+    `progress` hears of contexts as they are finished.
     """
-    found = copy.deepcopy(model).eval()
-    found.calibration = None
+    calibrated = copy.deepcopy(model).eval()
+    calibrated.calibration = None
     table, scores = [], []
-    edges = found.sharpened() if sharp else found
-    known = isinstance(found.prior, EllipticPrior) and face_mean_of(archive) is not None
+    edges = calibrated.with_piecewise_constant_prior() if piecewise_constant else calibrated
+    known = calibrated.infers_coefficient and face_mean_of(archive) is not None
     for context in sorted(pairs):
         row = []
         for share in sorted(noise):
             drawn = contexts(archive, part=part, context=context, noise=share, systems=systems, seed=seed)
-            inside, edge, numbers = _measured(found, drawn, progress)
+            inside, edge, numbers = _measured(calibrated, drawn, progress)
             of: dict[str, Any] = {"part": part, "context": context, "noise": share, "systems": systems, "seed": seed}
             materials = [
                 material_ratios(one, archive, **of) if wanted else None
-                for one, wanted in ((found, known), (edges, known and sharp))
+                for one, wanted in ((calibrated, known), (edges, known and piecewise_constant))
             ]
             row.append(_stratum(inside, edge, numbers, *materials))
             scores.append(_worst(row[-1], numbers))
         table.append(tuple(row))
-    found.calibration = Calibration(
+    calibrated.calibration = Calibration(
         pairs=tuple(sorted(pairs)),
         noise=tuple(sorted(noise)),
         strata=tuple(table),
@@ -87,7 +86,7 @@ def calibrated(
         systems=len(scores[0]),
         archive=archive.digest,
     )
-    return found
+    return calibrated
 
 
 def contexts(
@@ -107,14 +106,16 @@ def material_ratios(
     weight = next(model.parameters())
     at_most = MATERIALS if systems is None else min(systems, MATERIALS)
     draw = choose(archive, part=part, context=context, loads=part, systems=at_most, seed=seed)
-    free, found = torch.tensor(archive.grid.unknown), []
+    free, ratios = torch.tensor(archive.grid.unknown), []
     for read, places in _batches(archive, draw):
         pairs = _noisy(read, draw, places, noise).to(dtype=weight.dtype, device=weight.device)
-        _, posteriors = model.with_posteriors(pairs)
-        for posterior, hidden in zip(posteriors, torch.from_numpy(read.hidden[:, 0]).double(), strict=True):
+        kernel = model(pairs)
+        for number, hidden in enumerate(torch.from_numpy(read.hidden[:, 0]).double()):
+            posterior = kernel.system(number).posterior
+            assert posterior is not None
             ratio = (posterior.coefficient.double().cpu() / hidden).log().abs() / posterior.deviation().double().cpu()
-            found.append(ratio[free])
-    return torch.stack(found).numpy()
+            ratios.append(ratio[free])
+    return torch.stack(ratios).numpy()
 
 
 def _batches(archive: Archive, draw: Draw) -> Iterator[tuple[System, Places]]:
@@ -152,7 +153,7 @@ def _measured(
     weight = next(model.parameters())
     inside: list[Ratios] = []
     edge: list[Ratios] = []
-    found = defaultdict(list)
+    by_name = defaultdict(list)
     for context, queries in drawn:
         given = context.to(dtype=weight.dtype, device=weight.device)
         kernel = model(given)
@@ -163,9 +164,9 @@ def _measured(
         for some, where in ((inside, kernel.grid.interior), (edge, kernel.grid.edge)):
             some.append(ratios[..., torch.tensor(where)].flatten(1).cpu().numpy())
         for name, number in signature(kernel, noise_share(torch.as_tensor(given.noise), given.responses)).items():
-            found[name].append(number.double().cpu().numpy())
+            by_name[name].append(number.double().cpu().numpy())
         progress(len(ratios))
-    numbers = {name: np.concatenate(values) for name, values in found.items()}
+    numbers = {name: np.concatenate(values) for name, values in by_name.items()}
     return np.concatenate(inside), np.concatenate(edge), numbers
 
 
@@ -179,7 +180,7 @@ def _stratum(inside: Ratios, edge: Ratios, numbers: Numbers, *materials: Ratios 
         edge=tuple(conformal_quantile(edge, level) for level in LEVELS),
         median=tuple(float(np.median(values)) for values in numbers.values()),
         deviation=tuple(max(value, LEAST_DEVIATION) for value in deviations),
-        **{name: _factors(ratios) for name, ratios in zip(("material", "sharp"), materials, strict=True)},
+        **{name: _factors(ratios) for name, ratios in zip(("material", "piecewise_constant"), materials, strict=True)},
     )
 
 

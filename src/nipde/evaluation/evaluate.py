@@ -1,7 +1,7 @@
-"""An estimator on systems it has not seen: pairs in, kernel out; loads outside the context, and the truth, are asked.
+"""Errors of an estimator on systems it was not trained on, against held-out responses and the true law.
 
-Errors are relative L² norms, means over a system's functions, then over systems; responses to compare with are clean,
-also those of the context. Noise is white, on the context's responses or loads, a share of their root mean square.
+Errors are relative L² norms, means over a system's functions, then over systems; true responses have no noise, also
+those of the context. Noise is white, on the context's responses or loads, a share of their root mean square.
 """
 
 import time
@@ -12,26 +12,26 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import nn
 
 from nipde.context.noise import with_white_noise_each
 from nipde.context.pairs import Pairs
 from nipde.data.archive import Archive
+from nipde.data.recipe import LinearLaw
+from nipde.discretisation.links import FaceMean
+from nipde.errors import NipdeError
 from nipde.estimators.base import Estimator
-from nipde.evaluation import summary
-from nipde.evaluation.material import permeability_in
-from nipde.evaluation.metrics import (
-    kernel_error,
-    material_error,
-    phase_accuracy,
-    relative_errors,
-)
+from nipde.estimators.inverse.kernel_match import permeability_of
+from nipde.evaluation.metrics import kernel_error, material_error, phase_accuracy, relative_errors
 from nipde.evaluation.protocol import USUAL, choose, pairs_of, shares_loads
+from nipde.evaluation.summary import Evaluation, mean, worst_decile
 from nipde.evaluation.truth import true_laws
 from nipde.kernels.base import Kernel, Predictor
-from nipde.kernels.nonlinear import NonlinearPredictor
 from nipde.physics.darcy import Darcy
 
+#: Errors of solvers and linear algebra for a kernel that is near no law.
+HOPELESS = (NipdeError, ArithmeticError, RuntimeError, np.linalg.LinAlgError)
 #: Systems that a network estimates together.
 BATCH = 10
 #: Kernels on more nodes are not compared value by value: they would not fit in memory.
@@ -59,15 +59,15 @@ def evaluate(
     inversion: bool = True,
     kernels: bool = True,
     progress: Callable[[int], None] = lambda finished: None,
-) -> dict[str, Any]:
-    """Means over systems with their intervals, as JSON; a measure that does not apply is None.
+) -> Evaluation:
+    """Means over systems with their intervals.
 
-    Kernel and microstructure need Darcy systems; `inversion=False` spares the microstructure, which takes far longer
-    than the estimate where that knows no law, `kernels=False` the comparison of kernels. `loads` as in `choose`;
-    `progress` hears of systems as they are finished.
+    Kernels are compared where the recipe states its operator, microstructures for Darcy flow. `inversion=False` spares
+    the microstructure, which takes far longer than the estimate where that knows no law, `kernels=False` the comparison
+    of kernels. `loads` as in `choose`; `progress` hears of systems as they are finished.
     """
     draw = choose(archive, part=part, context=context, loads=loads, systems=systems, seed=seed)
-    found: Scores = defaultdict(list)
+    scores: Scores = defaultdict(list)
     together = BATCH if isinstance(estimator, nn.Module) else 1
     with _at_rest(estimator):
         for places in np.array_split(np.arange(len(draw.systems)), -(-len(draw.systems) // together)):
@@ -77,27 +77,38 @@ def evaluate(
             measured = with_white_noise_each(exact, share=noise, load_share=load_noise, seeds=seeds)
             start = time.process_time()
             predictor = estimator(_for(estimator, measured))
-            found["seconds"].append(time.process_time() - start)
-            _extend(found, _answers(estimator, predictor, exact, queries))
+            scores["seconds"].append(time.process_time() - start)
+            _extend(scores, _responses(estimator, predictor, exact, queries))
             for kernel, law in zip(_kernels(predictor), true_laws(archive, read), strict=False):
-                _extend(found, _readings(kernel, law, inversion=inversion, values=kernels))
+                _extend(scores, _readings(kernel, law, inversion=inversion, values=kernels))
             progress(len(places))
-    return {
-        **{name: summary.mean(found[name]).to_dict() if found[name] else None for name in MEASURES},
-        "worst_decile": summary.worst_decile(found["held_out"]).to_dict(),
-        "microstructure_failed": int(sum(found["failed"])) if found["failed"] else None,
-        "systems": len(draw.systems),
-        "pairs": context,
-        "noise": noise,
-        "load_noise": load_noise,
-        "queries": draw.queries.shape[1],
-        "loads": loads if shares_loads(archive) else "own",
-        "part": part,
-        "seed": seed,
-        "seconds_per_system": sum(found["seconds"]) / len(draw.systems),
-        "archive": archive.digest,
-        "per_system": {"system": draw.systems.tolist(), **{name: found[name] for name in ("held_out", "in_context")}},
-    }
+    means: dict[str, Any] = {name: mean(scores[name]) if scores[name] else None for name in MEASURES}
+    return Evaluation(
+        **means,
+        worst_decile=worst_decile(scores["held_out"]),
+        microstructure_failed=int(sum(scores["failed"])) if scores["failed"] else None,
+        systems=len(draw.systems),
+        pairs=context,
+        noise=noise,
+        load_noise=load_noise,
+        queries=draw.queries.shape[1],
+        loads=loads if shares_loads(archive) else "own",
+        part=part,
+        seed=seed,
+        seconds_per_system=sum(scores["seconds"]) / len(draw.systems),
+        archive=archive.digest,
+        per_system={"system": draw.systems.tolist(), **{name: scores[name] for name in ("held_out", "in_context")}},
+    )
+
+
+def permeability_in(kernel: Kernel, *, face_mean: FaceMean) -> Float[np.ndarray, "*space"]:
+    """The coefficient of one system where its kernel has one, else that of the nearest law; NaN if none is near."""
+    if kernel.coefficient is not None:
+        return kernel.coefficient.double().cpu().numpy()
+    try:
+        return permeability_of(kernel, face_mean=face_mean)[0].double().cpu().numpy()
+    except HOPELESS:
+        return np.full(kernel.grid.shape, np.nan)
 
 
 def _for(estimator: Estimator, pairs: Pairs) -> Pairs:
@@ -106,8 +117,8 @@ def _for(estimator: Estimator, pairs: Pairs) -> Pairs:
     return pairs if first is None else pairs.to(dtype=first.dtype, device=first.device)
 
 
-def _answers(estimator: Estimator, predictor: Predictor, exact: Pairs, queries: Pairs) -> Scores:
-    """What every predictor can be asked for: responses."""
+def _responses(estimator: Estimator, predictor: Predictor, exact: Pairs, queries: Pairs) -> Scores:
+    """Errors of responses."""
     grid = exact.grid
     inside, outside = (
         predictor.predict(_for(estimator, pairs).loads).to(exact.responses) for pairs in (exact, queries)
@@ -122,32 +133,31 @@ def _answers(estimator: Estimator, predictor: Predictor, exact: Pairs, queries: 
     return {name: errors.mean(-1).tolist() for name, errors in scores.items()}
 
 
-def _readings(kernel: Kernel, law: Darcy, *, inversion: bool, values: bool) -> Scores:
-    """What one kernel can be asked for where the law is known: its values, and the material behind it."""
+def _readings(kernel: Kernel, law: LinearLaw, *, inversion: bool, values: bool) -> Scores:
+    """Errors of a kernel's values, and of its coefficient, where the law is known."""
     grid, scores = law.grid, {}
     if values and grid.size <= DENSE_NODES:
         truth = torch.from_numpy(law.green())
         scores["kernel"] = [float(kernel_error(grid, kernel.dense().to(truth), truth))]
-    if not inversion:
+    if not (inversion and isinstance(law, Darcy)):
         return scores
-    found, hidden = permeability_in(kernel, face_mean=law.face_mean), law.permeability
-    if not np.isfinite(found).all():
+    estimate, hidden = permeability_in(kernel, face_mean=law.face_mean), law.permeability
+    if not np.isfinite(estimate).all():
         return {**scores, "failed": [1]}
     return {
         **scores,
         "failed": [0],
-        "microstructure": [float(material_error(grid, found, hidden))],
-        "phase_accuracy": [float(phase_accuracy(grid, found, hidden))],
-        "phase_accuracy_inside": [float(phase_accuracy(grid, found, hidden, where=grid.unknown))],
-        "phase_accuracy_edge": [float(phase_accuracy(grid, found, hidden, where=grid.edge))],
+        "microstructure": [float(material_error(grid, estimate, hidden))],
+        "phase_accuracy": [float(phase_accuracy(grid, estimate, hidden))],
+        "phase_accuracy_inside": [float(phase_accuracy(grid, estimate, hidden, where=grid.unknown))],
+        "phase_accuracy_edge": [float(phase_accuracy(grid, estimate, hidden, where=grid.edge))],
     }
 
 
 def _kernels(predictor: Predictor) -> list[Kernel]:
     """One per system; of predictors that are not linear, the kernel inside."""
-    if isinstance(predictor, NonlinearPredictor):
-        predictor = predictor.kernel
-    return [predictor.system(number) for number in range(predictor.batch[0])] if isinstance(predictor, Kernel) else []
+    kernel = predictor.linear_part
+    return [] if kernel is None else [kernel.system(number) for number in range(kernel.batch[0])]
 
 
 def _extend(scores: Scores, more: Scores) -> None:

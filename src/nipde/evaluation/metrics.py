@@ -1,4 +1,4 @@
-"""Errors of answers, kernels and materials; each is relative, ‖found - truth‖ / ‖truth‖ in L² by the grid's quadrature.
+"""Relative errors of responses, kernels and coefficients, ‖estimate - truth‖ / ‖truth‖ in L² by the grid's quadrature.
 
 Norms are `vector_norm` of values times √w: its gradient at zero is zero, where that of a square root is not finite.
 """
@@ -14,38 +14,38 @@ from nipde.grid import Grid
 
 def relative_errors(
     grid: Grid,
-    found: Float[Tensor, "*batch_pair_component_space"],
+    estimate: Float[Tensor, "*batch_pair_component_space"],
     truth: Float[Tensor, "*batch_pair_component_space"],
     *,
     where: Bool[np.ndarray, "*space"] | None = None,
 ) -> Float[Tensor, "*batch pair"]:
     """Of every function, its components together; `where` keeps some nodes only. Differentiable: also the loss."""
-    _check(grid, found, truth)
+    _check(grid, estimate, truth)
     weights = grid.weights if where is None else grid.weights * where
     function = tuple(range(-grid.dimension - 1, 0))
-    return _relative(found, truth, root=truth.new_tensor(np.sqrt(weights)), over=function)
+    return _relative(estimate, truth, root=truth.new_tensor(np.sqrt(weights)), over=function)
 
 
 def kernel_error(
-    grid: Grid, found: Float[Tensor, "*batch row column"], truth: Float[Tensor, "*batch row column"]
+    grid: Grid, estimate: Float[Tensor, "*batch row column"], truth: Float[Tensor, "*batch row column"]
 ) -> Float[Tensor, "*batch"]:
     """Of all values K(x, y), in L² over both points; rows and columns run over components, then nodes."""
     root = np.sqrt(grid.weights).reshape(-1)
     rows, columns = (truth.new_tensor(np.tile(root, count // grid.size)) for count in truth.shape[-2:])
-    return _relative(found, truth, root=rows[:, None] * columns, over=(-2, -1))
+    return _relative(estimate, truth, root=rows[:, None] * columns, over=(-2, -1))
 
 
 def material_error(
-    grid: Grid, found: Float[np.ndarray, "*batch_space"], truth: Float[np.ndarray, "*batch_space"]
+    grid: Grid, estimate: Float[np.ndarray, "*batch_space"], truth: Float[np.ndarray, "*batch_space"]
 ) -> Float[np.ndarray, "*batch"]:
     """Of a hidden field; corner nodes, which no stencil reads, do not count."""
     counted = ~grid.corners
-    return grid.norm(found - truth, mask=counted) / grid.norm(truth, mask=counted)
+    return grid.norm(estimate - truth, mask=counted) / grid.norm(truth, mask=counted)
 
 
 def phase_accuracy(
     grid: Grid,
-    found: Float[np.ndarray, "*batch_space"],
+    estimate: Float[np.ndarray, "*batch_space"],
     truth: Float[np.ndarray, "*batch_space"],
     *,
     where: Bool[np.ndarray, "*space"] | None = None,
@@ -53,19 +53,21 @@ def phase_accuracy(
     """Share of nodes on the right side of the geometric mean of the true field's two phases; of all but the corners."""
     space = tuple(range(-grid.dimension, 0))
     border = np.sqrt(truth.min(space, keepdims=True) * truth.max(space, keepdims=True))
-    right = np.where(truth > border, found > border, found <= border)  # NaN is on no side
+    right = np.where(truth > border, estimate > border, estimate <= border)  # NaN is on no side
     return right[..., ~grid.corners if where is None else where].mean(-1)
 
 
-def _relative(found: Tensor, truth: Tensor, *, root: Tensor, over: tuple[int, ...]) -> Tensor:
-    apart, size = (torch.linalg.vector_norm(values, dim=over) for values in ((found - truth).mul_(root), truth * root))
+def _relative(estimate: Tensor, truth: Tensor, *, root: Tensor, over: tuple[int, ...]) -> Tensor:
+    apart, size = (
+        torch.linalg.vector_norm(values, dim=over) for values in ((estimate - truth).mul_(root), truth * root)
+    )
     return apart / size
 
 
-def _check(grid: Grid, found: Tensor, truth: Tensor) -> None:
+def _check(grid: Grid, estimate: Tensor, truth: Tensor) -> None:
     grid.check(truth)
-    if found.shape != truth.shape:
+    if estimate.shape != truth.shape:
         raise ShapeError(
-            "what was found is not where the truth is", expected=tuple(truth.shape), got=tuple(found.shape),
+            "estimate and truth have different shapes", expected=tuple(truth.shape), got=tuple(estimate.shape),
             remedy="compare fields with equal axes (*batch, pair, component, *space)",
         )  # fmt: skip

@@ -9,7 +9,7 @@ from jaxtyping import Int
 from nipde.context.pairs import Pairs
 from nipde.context.sampling import Draw, Sampler
 from nipde.data.archive import Archive
-from nipde.data.split import PARTS
+from nipde.data.plan import PARTS
 from nipde.data.system import System
 from nipde.errors import ArchiveError, PairsError
 

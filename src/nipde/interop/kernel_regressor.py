@@ -1,4 +1,4 @@
-"""Loads and responses as scikit-learn has data: rows are pairs, columns are nodes, `fit` finds the kernel.
+"""Estimators of kernels as regressors of scikit-learn: rows are pairs, columns are nodes, `fit` estimates the kernel.
 
     fit: (F, U) -> K,    predict: f -> ∫ K(x, y) f(y) dy
 
@@ -18,7 +18,7 @@ from nipde.boundary import Periodic
 from nipde.context.pairs import Pairs
 from nipde.errors import ShapeError, needing
 from nipde.estimators.base import Estimator
-from nipde.estimators.ridge import Ridge
+from nipde.estimators.regression.ridge import Ridge
 from nipde.grid import Axis, Grid
 from nipde.kernels.base import Predictor
 
@@ -27,15 +27,15 @@ with needing("scikit-learn", extra="sklearn"):
     from sklearn.utils import RegressorTags, check_array
     from sklearn.utils.validation import check_is_fitted, validate_data
 
-#: Where there is no space, every field is constant, and its integral over this line is its value.
-NOWHERE = Grid((Axis(3, 1.0, Periodic()),))
+#: The grid of fields without space: they are constant, and their integral over this line is their value.
+NO_SPACE = Grid((Axis(3, 1.0, Periodic()),))
 
 
 class KernelRegressor(BaseEstimator):  # type: ignore[misc]
     """Any estimator of kernels as a regressor of scikit-learn; of a batch of systems it fits one.
 
     `estimator` maps Pairs to a kernel, Ridge() by default; where it is a dataclass its fields are parameters, such as
-    `estimator__penalty`. Without a `grid` columns are numbers without a place, and Ridge is ridge regression without an
+    `estimator__penalty`. Without a `grid` columns are plain numbers, and Ridge is ridge regression without an
     intercept. `noise` is the standard deviation of the responses' error, if it is known.
     """
 
@@ -53,9 +53,9 @@ class KernelRegressor(BaseEstimator):  # type: ignore[misc]
         kinds = [np.float64, np.float32]
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=kinds)
         self._one_number_each = y.ndim == 1
-        grid = NOWHERE if self.grid is None else self.grid
+        grid = NO_SPACE if self.grid is None else self.grid
         loads, responses = self._fields(X), self._fields(y.reshape(len(y), -1).astype(X.dtype, copy=False))
-        self.kernel_ = self._chosen()(Pairs(grid, loads, responses, noise=self.noise))
+        self.kernel_ = self._estimator()(Pairs(grid, loads, responses, noise=self.noise))
         return self
 
     def predict(self, X: Float[np.ndarray, "pair column"]) -> Float[np.ndarray, "pair column"]:
@@ -63,8 +63,8 @@ class KernelRegressor(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "kernel_")
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         with torch.no_grad():
-            found = self.kernel_ @ self._fields(X)
-        values = found[..., 0] if self.grid is None else found
+            fields = self.kernel_ @ self._fields(X)
+        values = fields[..., 0] if self.grid is None else fields
         flat: np.ndarray = values.reshape(len(X), -1).cpu().numpy()
         return flat[:, 0] if self._one_number_each else flat
 
@@ -77,21 +77,23 @@ class KernelRegressor(BaseEstimator):  # type: ignore[misc]
         """R² = 1 - Σ ∫ (u - û)² dx / Σ ∫ (u - ū)² dx over pairs, ū their mean: nodes count by their volume."""
         true = check_array(y, ensure_2d=False, dtype=[np.float64, np.float32])
         true = true.reshape(len(true), -1)
-        found = self.predict(X).reshape(len(true), -1)
+        predicted = self.predict(X).reshape(len(true), -1)
         area = np.ones(1) if self.grid is None else self.grid.weights.reshape(-1)
         weights = np.tile(area, true.shape[1] // len(area))
         rows = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        missed = rows @ (found - true) ** 2 @ weights
+        error = rows @ (predicted - true) ** 2 @ weights
         spread = rows @ (true - np.average(true, axis=0, weights=rows)) ** 2 @ weights
-        return float(1 - missed / spread) if spread > 0 else float(missed == 0)
+        return float(1 - error / spread) if spread > 0 else float(error == 0)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters and, if `deep`, the fields of an estimator that is a dataclass."""
-        found = {name: getattr(self, name) for name in ("estimator", "grid", "noise")}
-        chosen = self._chosen()
-        if deep and dataclasses.is_dataclass(chosen):
-            found |= {f"estimator__{field.name}": getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
-        return found
+        params = {name: getattr(self, name) for name in ("estimator", "grid", "noise")}
+        estimator = self._estimator()
+        if deep and dataclasses.is_dataclass(estimator):
+            params |= {
+                f"estimator__{field.name}": getattr(estimator, field.name) for field in dataclasses.fields(estimator)
+            }
+        return params
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters; fields of the estimator give a new one, since estimators do not change."""
@@ -102,9 +104,9 @@ class KernelRegressor(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, value)
         self._check_known(inner)
         if inner:
-            chosen: Any = self._chosen()
+            estimator: Any = self._estimator()
             self.estimator = dataclasses.replace(
-                chosen, **{name.removeprefix("estimator__"): value for name, value in inner.items()}
+                estimator, **{name.removeprefix("estimator__"): value for name, value in inner.items()}
             )
         return self
 
@@ -120,13 +122,13 @@ class KernelRegressor(BaseEstimator):  # type: ignore[misc]
             if name not in known:
                 raise ValueError(f"Invalid parameter {name!r}: expected one of {', '.join(sorted(known))}")
 
-    def _chosen(self) -> Callable[[Pairs], Predictor]:
+    def _estimator(self) -> Callable[[Pairs], Predictor]:
         return Ridge() if self.estimator is None else self.estimator
 
     def _fields(self, columns: Float[np.ndarray, "pair column"]) -> Float[Tensor, "pair component *space"]:
         values = torch.tensor(columns)
         if self.grid is None:
-            return values[..., None].expand(*values.shape, *NOWHERE.shape)
+            return values[..., None].expand(*values.shape, *NO_SPACE.shape)
         count, rest = divmod(columns.shape[1], self.grid.size)
         if rest:
             raise ShapeError(

@@ -16,12 +16,9 @@ import numpy as np
 
 import nipde
 from nipde.boundary import Boundary
-from nipde.data.archive import Archive
-from nipde.data.archive import open as open_archive
+from nipde.data.archive import Archive, open_archive
 from nipde.data.system import Quantity, System
-from nipde.errors import ArchiveError
-from nipde.grid import AXES
-from nipde.interop.extras import needed
+from nipde.errors import ArchiveError, needing
 
 ROLES = {"load": "loads", "response": "responses", "hidden": "hidden"}
 #: Systems that are read and written together.
@@ -36,15 +33,16 @@ def to_the_well(
     progress: Callable[[int], None] = lambda systems: None,
 ) -> Path:
     """Write all systems, or those of one `part` of the split; the file is there whole or not at all."""
-    h5py = needed("h5py", extra="measurements")
+    with needing("h5py", extra="measurements"):
+        import h5py
     opened = archive if isinstance(archive, Archive) else open_archive(archive)
     systems = np.arange(len(opened)) if part is None else opened.indices(part)
     if not len(systems):
         raise ArchiveError(expected=f"systems in the part {part}", got="none", remedy="choose another part")
     place = Path(path)
-    beside = place.with_name(f".{place.name}.part")
+    partial = place.with_name(f".{place.name}.part")
     try:
-        with h5py.File(beside, "w") as file:
+        with h5py.File(partial, "w") as file:
             _root(file, opened, len(systems), part)
             _dimensions(file, opened)
             _boundaries(file, opened)
@@ -53,9 +51,9 @@ def to_the_well(
                 chosen = systems[first : first + TOGETHER]
                 _fill(file, opened, opened.read(chosen), slice(first, first + len(chosen)))
                 progress(len(chosen))
-        os.replace(beside, place)
+        os.replace(partial, place)
     finally:
-        beside.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
     return place
 
 
@@ -82,7 +80,7 @@ def _root(file: Any, archive: Archive, systems: int, part: str | None) -> None:
 
 def _dimensions(file: Any, archive: Archive) -> None:
     group = file.create_group("dimensions")
-    space = AXES[: archive.grid.dimension]
+    space = archive.grid.axis_names
     group.attrs["spatial_dims"] = _words(space)
     time = group.create_dataset("time", data=np.arange(archive.plan.recipe.pairs, dtype=np.float32))
     time.attrs["sample_varying"] = False
@@ -94,11 +92,11 @@ def _dimensions(file: Any, archive: Archive) -> None:
 def _boundaries(file: Any, archive: Archive) -> None:
     group = file.create_group("boundary_conditions")
     quantity = archive.quantities.response
-    for name, axis in zip(AXES, archive.grid.axes, strict=False):
+    for name, axis in zip(archive.grid.axis_names, archive.grid.axes, strict=True):
         side = group.create_group(f"{name}_boundary")
         mask = np.zeros(axis.nodes, dtype=bool)
         mask[[0, -1]] = True
-        held = [entry.name for entry in _entries(archive, quantity)] if axis.boundary.clamped else []
+        held = [entry.name for entry in _entries(archive, quantity)] if axis.boundary.essential else []
         side.attrs.update(
             {
                 "associated_dims": _words([name]),
@@ -113,7 +111,7 @@ def _boundaries(file: Any, archive: Archive) -> None:
 
 
 def _kind(boundary: Boundary) -> str:
-    """Clamped and closed sides are both walls: the layout describes geometry; held fields are named beside it."""
+    """Dirichlet and Neumann sides are both walls: the layout describes geometry; values stand in attributes."""
     return "periodic" if boundary.periodic else "wall"
 
 
@@ -131,7 +129,7 @@ class _Entry:
 
 def _entries(archive: Archive, quantity: Quantity) -> list[_Entry]:
     """Components named after axes make vectors, after pairs of axes tensors; all others are scalars of their own."""
-    name, names, space = quantity.name.replace(" ", "_"), quantity.components, AXES[: archive.grid.dimension]
+    name, names, space = quantity.name.replace(" ", "_"), quantity.components, archive.grid.axis_names
     every = range(len(names))
     if len(names) == 1:
         return [_Entry(0, name, every)]

@@ -6,7 +6,7 @@ A kernel is at once the forward solver (`kernel @ load`) and the inverse solutio
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self, overload
+from typing import Any, Protocol, Self, overload
 
 import numpy as np
 import torch
@@ -16,18 +16,37 @@ from torch import Tensor
 
 from nipde.errors import KernelError
 from nipde.grid import Grid
+from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
+from nipde.physics.elastic import ElasticBody
+
+
+class CoefficientPosterior(Protocol):
+    """Normal distribution of the logarithm of one system's coefficient."""
+
+    @property
+    def coefficient(self) -> Float[Tensor, "*space"]:
+        """The estimate, in physical units."""
+
+    def deviation(self) -> Float[Tensor, "*space"]:
+        """Standard deviation of its logarithm at every node."""
+
+    def identifiable(self) -> Float[Tensor, "*space"]:
+        """From 0, where the pairs say nothing about the coefficient, to 1, where they determine it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Predictor(ABC):
-    """Anything that answers a load with a response; `linear` says whether sums of loads give sums of responses."""
+    """A map from loads to responses; `linear` says whether sums of loads give sums of responses.
+
+    What else can be read from it is a capability: a property that is None for predictors without it.
+    """
 
     grid: Grid
 
     @property
     @abstractmethod
     def linear(self) -> bool:
-        """Whether the answer is linear in the load."""
+        """Whether the response is linear in the load."""
 
     @property
     @abstractmethod
@@ -39,6 +58,43 @@ class Predictor(ABC):
         self, loads: Float[Tensor, "*batch_pair_component_space"]
     ) -> Float[Tensor, "*batch_pair_component_space"]:
         """Responses to loads."""
+
+    @property
+    def linear_part(self) -> "Kernel | None":
+        """The kernel of the linear part; a linear predictor itself."""
+        return None
+
+    @property
+    def coefficient(self) -> Float[Tensor, "*batch_space"] | None:
+        """The coefficient of the law, where one is known or inferred."""
+        return None
+
+    @property
+    def posterior(self) -> CoefficientPosterior | None:
+        """Uncertainty of the inferred coefficient of one system; of a batch, ask `system(number)`."""
+        return None
+
+    @property
+    def bands(self) -> PredictionBands | None:
+        """Calibrated bands of the responses."""
+        return None
+
+    @property
+    def outlier_test(self) -> OutlierTest | None:
+        """Whether the pairs look like those of calibration."""
+        return None if self.bands is None else self.bands.outlier_test
+
+    def band(self, loads: Float[Tensor, "*batch_pair_component_space"], *, level: float = 0.9) -> tuple[Tensor, Tensor]:
+        """Two fields like the prediction that hold a share `level` of the true responses; an error without `bands`."""
+        raise KernelError(
+            "no prediction bands", expected="a kernel of calibrated weights", got=type(self).__name__,
+            remedy="load pretrained weights, or see nipde.evaluation.calibrate.calibrated",
+        )  # fmt: skip
+
+    @property
+    def body(self) -> ElasticBody | None:
+        """The elastic body of one system; of a batch, ask `system(number)`."""
+        return None
 
     @overload
     def __matmul__(self, other: Tensor) -> Tensor: ...
@@ -80,6 +136,11 @@ class Kernel(Predictor):
     def linear(self) -> bool:
         """Always."""
         return True
+
+    @property
+    def linear_part(self) -> "Kernel":
+        """Itself."""
+        return self
 
     @property
     @abstractmethod

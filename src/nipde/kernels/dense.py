@@ -54,8 +54,8 @@ class DenseKernel(Kernel):
     ) -> Float[Tensor, "*batch_pair_component_space"]:
         """One matrix product."""
         flat = self._weighted(loads).flatten(-self.grid.dimension - 1)
-        found = (self.values @ flat.mT).mT
-        return found.reshape(*found.shape[:-1], self.components[0], *self.grid.shape)
+        responses = (self.values @ flat.mT).mT
+        return responses.reshape(*responses.shape[:-1], self.components[0], *self.grid.shape)
 
     def compose(self, inner: Kernel) -> "DenseKernel":
         """A product of matrices with the quadrature between them."""

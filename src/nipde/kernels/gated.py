@@ -11,12 +11,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nipde.grid import Grid
-from nipde.kernels.acting import ActingKernel
+from nipde.kernels.matrix_free import MatrixFreeKernel
 from nipde.spectral.transform import transform
 
 
 @dataclass(frozen=True, eq=False)
-class GatedKernel(ActingKernel):
+class GatedKernel(MatrixFreeKernel):
     """`left` holds the gates a_r of the response, `right` the gates c_r of the load, `multipliers` the m_r."""
 
     left: Float[Tensor, "*batch_term_component_space"]
@@ -57,8 +57,8 @@ class GatedKernel(ActingKernel):
             )
         answers = waves.synthesis(waves.analysis(inner) * self.multipliers)
         left = self.left.unsqueeze(component - 2)
-        found = [(answers * left.select(component, place)).sum(component) for place in range(self.components[0])]
-        return torch.stack(found, component)
+        responses = [(answers * left.select(component, place)).sum(component) for place in range(self.components[0])]
+        return torch.stack(responses, component)
 
     def with_batch(self, batch: tuple[int, ...]) -> Self:
         """The same systems, their axes folded otherwise."""

@@ -1,4 +1,4 @@
-"""The kernel of a known law: u = A⁻¹ W f by sparse solves; Green's density G = A⁻¹ is formed only when asked for."""
+"""The kernel of a known law: u = A⁻¹ W f by sparse solves; Green's density G = A⁻¹ is formed only on request."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from nipde.discretisation.links import blocks, links_of, solved
 from nipde.errors import KernelError
+from nipde.grid import Grid
 from nipde.kernels.solved import SolvedKernel
-from nipde.physics.balance import BLOCK_BYTES, BalanceLaw
+from nipde.physics.balance import BalanceLaw
 from nipde.physics.darcy import Darcy
-from nipde.physics.faces import faces_of
 
 Law = TypeVar("Law", bound=BalanceLaw)
 
@@ -59,8 +60,18 @@ class LawKernel(SolvedKernel, Generic[Law]):
         fields = [law.permeability for law in self.laws if isinstance(law, Darcy)]
         if len(fields) < len(self.laws):
             return None
-        found = self.factor.new_tensor(np.stack(fields)).reshape(*self.batch, *self.grid.shape)
-        return found / self._per_system(self.grid.dimension)
+        values = self.factor.new_tensor(np.stack(fields)).reshape(*self.batch, *self.grid.shape)
+        return values / self._per_system(self.grid.dimension)
+
+    def with_batch(self, batch: tuple[int, ...]) -> Self:
+        """The same systems, their axes folded otherwise."""
+        return replace(self, factor=self.factor.reshape(batch))
+
+    def stretched(self, to: Grid) -> Self:
+        """Only its own box: a law has a length."""
+        if to != self.grid:
+            raise KernelError(expected=f"the box of the law, {self.grid}", got=to, remedy="state the law on that box")
+        return self
 
     def system(self, number: int) -> Self:
         """One of a batch with one axis."""
@@ -78,8 +89,8 @@ class LawKernel(SolvedKernel, Generic[Law]):
     def diagonal(self) -> Float[Tensor, "*batch_component_space"]:
         """G(x, x), a block of columns at a time."""
         fields = np.stack([_diagonal(law) for law in self.laws])
-        found = self.factor.new_tensor(fields).reshape(*self.batch, *self.grid.shape)
-        return (found * self._per_system(self.grid.dimension)).unsqueeze(-self.grid.dimension - 1)
+        values = self.factor.new_tensor(fields).reshape(*self.batch, *self.grid.shape)
+        return (values * self._per_system(self.grid.dimension)).unsqueeze(-self.grid.dimension - 1)
 
     def dense(self) -> Float[Tensor, "*batch row column"]:
         """G itself, N × N."""
@@ -105,8 +116,8 @@ class _Solve(torch.autograd.Function):
     ) -> Tensor:
         context.laws, context.transposed = laws, transposed
         right = moments.detach().cpu().double().reshape(len(laws), -1, laws[0].grid.size).numpy()
-        found = np.stack([_solved(law, rows, transposed=transposed) for law, rows in zip(laws, right, strict=True)])
-        return moments.new_tensor(found).reshape(moments.shape)
+        responses = np.stack([_solved(law, rows, transposed=transposed) for law, rows in zip(laws, right, strict=True)])
+        return moments.new_tensor(responses).reshape(moments.shape)
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
@@ -121,27 +132,20 @@ def _solve(moments: Tensor, laws: Sequence[BalanceLaw], transposed: bool) -> Ten
 def _solved(
     law: BalanceLaw, moments: Float[np.ndarray, "pair node"], *, transposed: bool = False
 ) -> Float[np.ndarray, "pair node"]:
-    """Responses to cell integrals, a block of pairs at a time; zero on clamped nodes."""
-    factor: Any = law.factor  # the stubs of SciPy do not know `trans`
-    free = faces_of(law.grid).unknown
-    found = np.zeros_like(moments)
-    for block in _blocks(len(moments), len(free)):
-        right = moments[block].take(free, axis=1).T
-        found[block, free] = factor.solve(right, trans="T" if transposed else "N").T
-    return found
+    """Responses to cell integrals, a block of pairs at a time; zero where the value is given."""
+    unknown = links_of(law.grid).unknown
+    responses = np.zeros_like(moments)
+    for block in blocks(len(moments), len(unknown)):
+        right = moments[block].take(unknown, axis=1)
+        responses[block, unknown] = solved(law.factor, right, transposed=transposed)
+    return responses
 
 
 def _diagonal(law: BalanceLaw) -> Float[np.ndarray, "*space"]:
-    free = faces_of(law.grid).unknown
+    unknown = links_of(law.grid).unknown
     diagonal = np.zeros(law.grid.size)
-    for block in _blocks(len(free), len(free)):
-        chosen = np.arange(len(free))[block]
-        columns = law.factor.solve(np.eye(len(free), len(chosen), -block.start))
-        diagonal[free[chosen]] = columns[chosen, np.arange(len(chosen))]
+    for block in blocks(len(unknown), len(unknown)):
+        cells = np.arange(len(unknown))[block]
+        columns = law.factor.solve(np.eye(len(unknown), len(cells), -block.start))
+        diagonal[unknown[cells]] = columns[cells, np.arange(len(cells))]
     return diagonal.reshape(law.grid.shape)
-
-
-def _blocks(count: int, unknowns: int) -> list[slice]:
-    """Right-hand sides that are solved together."""
-    step = max(8, BLOCK_BYTES // (8 * unknowns))
-    return [slice(first, first + step) for first in range(0, count, step)]

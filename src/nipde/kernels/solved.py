@@ -1,4 +1,4 @@
-"""Kernels that answer by solving their law: factor·A⁻¹ of every system of a batch, or of its transpose."""
+"""Kernels that predict by solving their law: factor·A⁻¹ of every system of a batch, or of its transpose."""
 
 from dataclasses import replace
 from typing import Any, Self
@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from nipde.kernels.acting import ActingKernel
+from nipde.kernels.matrix_free import MatrixFreeKernel
 
 
-class SolvedKernel(ActingKernel):
+class SolvedKernel(MatrixFreeKernel):
     """Final classes are dataclasses with these two fields, and hold the law."""
 
     factor: Float[Tensor, "*batch"]
@@ -23,7 +23,7 @@ class SolvedKernel(ActingKernel):
 
     @property
     def T(self) -> Self:
-        """Answers of the adjoint law."""
+        """Of the adjoint law."""
         return self._with(transposed=not self.transposed)
 
     def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:

@@ -1,17 +1,16 @@
 """How files are to be understood, where the files do not say it themselves; can be kept as a TOML file beside them."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
 from nipde.boundary import BOUNDARIES, Boundary
-from nipde.errors import MeasurementError
+from nipde.errors import MeasurementError, meant, naming
 from nipde.grid import AXES
-from nipde.measurements.loads import LoadTerm, load_term
-from nipde.measurements.parse import FORMATS
+from nipde.measurements.formats import names
+from nipde.measurements.loads import KINDS, LoadTerm
 
 
 @dataclass(frozen=True)
@@ -64,12 +63,11 @@ class Description:
             got = [list(ends) for ends in self.box]
             raise _bad("box", "a first and a larger last position for each axis", got, "give the smaller one first")
         for word in self.boundary:
-            if word not in BOUNDARIES:
-                raise _bad("boundary", f"one of {', '.join(BOUNDARIES)}", repr(word), _nearest(word, BOUNDARIES))
+            _check_word("boundary", word, BOUNDARIES)
         if self.axes is not None and sorted(self.axes) != sorted(AXES[: len(self.axes)]):
             raise _bad("axes", "an order of the axes", repr(self.axes), "say xy, or yx for rows of an image")
-        if self.format is not None and self.format not in FORMATS:
-            raise _bad("format", f"one of {', '.join(FORMATS)}", repr(self.format), _nearest(self.format, FORMATS))
+        if self.format is not None:
+            _check_word("format", self.format, names())
 
     @property
     def dimension(self) -> int:
@@ -98,77 +96,89 @@ class Description:
     @classmethod
     def from_toml(cls, path: Path) -> Self:
         """Read a TOML file; its files become addresses that can be opened from anywhere."""
-        try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise MeasurementError(
-                f"{path}: not a TOML file",
-                expected="key = value lines",
-                got=str(error),
-                remedy='texts stand in quotes: x = "mm"',
-            ) from error
-        try:
+        with naming(str(path)):
+            try:
+                table = tomllib.loads(path.read_text(encoding="utf-8"))
+            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+                remedy = 'texts stand in quotes: x = "mm"'
+                raise _bad("file", "key = value lines of TOML", str(error), remedy) from error
             described = cls.from_dict(table)
-        except MeasurementError as error:
-            raise MeasurementError(f"{path}: {error}") from error
-        if not described.files:
-            raise MeasurementError(
-                f"{path}: names no files", expected='files = ["measured.csv"]', got="none", remedy="add the key files"
-            )
-        beside = {name: str(path.parent / name) for name in described.files}
+            if not described.files:
+                raise _bad("files", 'files = ["measured.csv"]', "none", "add the key files")
         amounts = None if described.amounts is None else str(path.parent / described.amounts)
-        return replace(described, files=tuple(beside[name] for name in described.files), amounts=amounts)
+        return replace(described, files=tuple(str(path.parent / name) for name in described.files), amounts=amounts)
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
         """From keys and values as TOML has them: one word may stand for a list of one."""
         kinds = {one.name: one.type for one in fields(cls)}
         for key in table:
-            if key not in kinds:
-                raise _bad("description", "known keys", repr(key), _nearest(key, kinds))
+            _check_word("key", key, kinds)
         return cls(**{key: _value(key, kinds[key], value) for key, value in table.items()})
 
 
 def _value(key: str, kind: Any, value: Any) -> Any:
-    """A value of TOML as the field wants it."""
+    """A value of TOML as the field of this type wants it."""
     many = value if isinstance(value, list) else [value]
     if key == "loads":
         return tuple(load_term(one, number=number) for number, one in enumerate(many, start=1))
     if key == "box":
-        if not all(isinstance(ends, list) and len(ends) == 2 and all(map(_is_number, ends)) for ends in many):
+        if not all(isinstance(ends, list) and len(ends) == 2 for ends in many):
             raise _bad("box", "[first, last] for each axis", value, "write box = [[0, 10], [0, 5]]")
-        return tuple((float(low), float(high)) for low, high in many)
+        return tuple(_value("ends of the box", tuple[float, ...], ends) for ends in many)
     if key == "units":
         if not (isinstance(value, Mapping) and all(isinstance(word, str) for word in value.values())):
             raise _bad("units", "words by name", value, 'write x = "mm" below [units]')
         return dict(value)
-    wanted, words, example = CHECKS[kind]
+    types, words, example = CHECKS[kind]
     is_list = str(kind).startswith("tuple")
-    fits = all(isinstance(one, wanted) and isinstance(one, bool) == (kind is bool) for one in many)
+    fits = all(isinstance(one, types) and isinstance(one, bool) == (kind is bool) for one in many)
     if not fits or (isinstance(value, list) and not is_list):
         raise _bad(key, words, repr(value), f"write {key} = {example}")
     return tuple(many) if is_list else value
 
 
+_LABELLED = (int | float | str, "a number, or text with a unit", '"0.01 mm"')
 #: Type of a field -> what its values in TOML are, in words, and an example.
 CHECKS: dict[Any, tuple[Any, str, str]] = {
     tuple[str, ...]: (str, "text or a list of it", '"name"'),
     tuple[int, ...]: (int, "a whole number or a list of them", "21"),
     tuple[float, ...]: (int | float, "a number or a list of them", "-999"),
     bool: (bool, "true or false", "true"),
+    int: (int, "a whole number", "1"),
+    float: (int | float, "a number", "1.5"),
     str: (str, "text", '"name"'),
     str | None: (str, "text", '"name"'),
-    float | str | None: (int | float | str, "a number, or text with a unit", '"0.01 mm"'),
+    float | str: _LABELLED,
+    float | str | None: _LABELLED,
 }
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def load_term(table: object, *, number: int) -> LoadTerm:
+    """From one `[[loads]]` table, the `number`th: its kind, the fields of that kind, and which pair it belongs to."""
+    with naming(f"load {number}"):
+        if not isinstance(table, Mapping):
+            raise _bad("load", f"kind = one of {', '.join(KINDS)}", repr(table), 'write kind = "point" below [[loads]]')
+        _check_word("kind", table.get("kind"), KINDS)
+        kind = KINDS[table["kind"]]
+        known = {one.name: one for one in fields(kind)}
+        types = {name: one.type for name, one in known.items()} | {"kind": str, "pair": int, "amount": str}
+        for key in table:
+            _check_word("key", key, types)
+        for name, one in known.items():
+            if one.default is MISSING and name not in table:
+                raise _bad(name, f"a value of {name}", "none", f"add the key {name}")
+        values = {key: _value(key, types[key], value) for key, value in table.items() if key != "kind"}
+        pair, amount = values.pop("pair", number), values.pop("amount", None)
+        if pair < 1:
+            raise _bad("pair", "a whole number from 1", pair, "number the pairs")
+        return LoadTerm(kind(**values), pair, amount)
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
-    near = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+def _check_word(key: str, word: Any, known: Collection[str]) -> None:
+    if word not in known:
+        remedy = meant(str(word), known, otherwise="choose one of them")
+        raise _bad(key, f"one of {', '.join(known)}", repr(word), remedy)
 
 
 def _bad(key: str, expected: str, got: object, remedy: str) -> MeasurementError:

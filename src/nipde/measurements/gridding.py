@@ -1,8 +1,9 @@
-"""Values at points to values at the nodes of a grid: reordered if the points are nodes, else linear between them."""
+"""Step 5, grid: values at points to nodes of a grid; reordered if the points are nodes, else linear between them."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -10,6 +11,9 @@ from jaxtyping import Bool, Float
 from nipde.boundary import Boundary
 from nipde.errors import MeasurementError
 from nipde.grid import AXES, Axis, Grid
+from nipde.measurements.description import Description
+from nipde.measurements.locate import PointData, place_words
+from nipde.measurements.measurement import Note
 
 #: A point is a node if it is off by less than this share of a spacing; text files round.
 OFF_NODE = 1e-3
@@ -19,16 +23,6 @@ FILLED = 0.4
 REACH = 1.5
 #: A grid of more nodes is a slip of the box or of a unit: one field alone would take 160 MB.
 MOST_NODES = 20_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class Cloud:
-    """Pairs measured at the same points, as one file or one part of a long table holds them."""
-
-    where: Float[np.ndarray, "point axis"]
-    response: Float[np.ndarray, "pair component point"]
-    valid: Bool[np.ndarray, "pair component point"]
-    load: Float[np.ndarray, "pair component point"] | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +38,9 @@ class Lattice:
 class Gridded:
     """Fields at the nodes; responses are 0 where nothing was measured."""
 
+    grid: Grid
+    #: Position of the first node.
+    origin: tuple[float, ...]
     response: Float[np.ndarray, "pair component *space"]
     mask: Bool[np.ndarray, "pair component *space"]
     load: Float[np.ndarray, "pair component *space"] | None
@@ -55,109 +52,131 @@ class Gridded:
     outside: int = 0
 
 
-def find_lattice(where: Float[np.ndarray, "point axis"]) -> Lattice | None:
+def to_grid(
+    data: Sequence[PointData], description: Description, *, length: Float[np.ndarray, " axis"]
+) -> tuple[Gridded, list[Note]]:
+    """All pairs on one grid; `length` converts the description's box to the unit of the points."""
+    box = [(first * one, last * one) for (first, last), one in zip(description.box, length, strict=False)]
+    points = np.concatenate(list({one.points.tobytes(): one.points for one in data}.values()))  # each set once
+    grid, origin = choose_grid(points, nodes=description.node_counts, box=box, boundaries=description.boundaries)
+    parts = [put_on_grid(one, grid, origin=origin) for one in data]
+    for name in ("response", "load"):
+        counts = {field.shape[1] for part in parts if (field := getattr(part, name)) is not None}
+        if len(counts) > 1:
+            raise MeasurementError(
+                f"files differ in components of the {name}", expected="as many in each", got=sorted(counts),
+                remedy="name the same arrays in all of them",
+            )  # fmt: skip
+    loads = [part.load for part in parts if part.load is not None]
+    gridded = replace(
+        parts[0],
+        response=np.concatenate([part.response for part in parts]),
+        mask=np.concatenate([part.mask for part in parts]),
+        load=np.concatenate(loads) if loads else None,
+        interpolated=any(part.interpolated for part in parts),
+        load_extended=max(part.load_extended for part in parts),
+        outside=max(part.outside for part in parts),
+    )
+    if not gridded.mask.any():
+        raise MeasurementError(
+            "no node has a measured response", expected="points near the nodes", got="none",
+            remedy="give fewer nodes, or the box of the points",
+        )  # fmt: skip
+    return gridded, _notes(gridded)
+
+
+def find_lattice(points: Float[np.ndarray, "point axis"]) -> Lattice | None:
     """The lattice that the points are nodes of, in any order and with holes, if there is one."""
-    parts = []
-    for values in where.T:
-        part = _levels(values)
-        if part is None:
-            return None
-        parts.append(part)
-    lattice = Lattice(*(tuple(part[k] for part in parts) for k in range(3)))  # type: ignore[arg-type]
-    steps = np.rint((where - lattice.first) / lattice.spacing).astype(int)
+    lines = [_equally_spaced(values) for values in points.T]
+    if any(line is None for line in lines):
+        return None
+    lattice = Lattice(*zip(*lines, strict=True))
+    steps = np.rint((points - lattice.first) / lattice.spacing).astype(int)
     present = len(np.unique(steps @ np.cumprod([1, *lattice.counts[:-1]])))
     return lattice if present >= FILLED * np.prod(lattice.counts) else None
 
 
 def choose_grid(
-    where: Float[np.ndarray, "point axis"],
+    points: Float[np.ndarray, "point axis"],
     *,
     nodes: tuple[int, ...] | None,
     box: Sequence[tuple[float, float]],
     boundaries: tuple[Boundary, ...],
 ) -> tuple[Grid, tuple[float, ...]]:
-    """The grid that was asked for, or that of the lattice of the points; and the position of its first node."""
-    _check_spread(where)
-    lattice = find_lattice(where)
+    """The grid of so many nodes, or that of the lattice of the points; and the position of its first node."""
+    _check_spread(points)
+    lattice = find_lattice(points)
     axes, origin = [], []
     for place, boundary in enumerate(boundaries):
-        spacing = lattice.spacing[place] if lattice else None
         if box:
             first, last = box[place]
         else:
-            first, last = float(where[:, place].min()), float(where[:, place].max())
+            first, last = float(points[:, place].min()), float(points[:, place].max())
             if boundary.periodic and lattice:
                 last += lattice.spacing[place]
-        length = last - first
         if nodes is not None:
             count = nodes[place]
-        elif spacing is None:
-            raise _scattered(where)
+        elif lattice is None:
+            raise _scattered(points)
         else:
-            steps = round(length / spacing)
-            if abs(steps * spacing - length) > OFF_NODE * spacing:
-                raise MeasurementError(
-                    f"box along axis {'xyz'[place]}", expected=f"a whole number of the points' spacings {spacing:g}",
-                    got=f"a length of {length:g}", remedy="give nodes=",
-                )  # fmt: skip
-            count = steps if boundary.periodic else steps + 1
+            count = _count(last - first, lattice.spacing[place], AXES[place]) + (not boundary.periodic)
         if count < 3:
             raise MeasurementError(
-                f"axis {'xyz'[place]}", expected="at least 3 nodes", got=count, remedy="measure at more points"
+                f"axis {AXES[place]}", expected="at least 3 nodes", got=count, remedy="measure at more points"
             )
-        axes.append(Axis(count, length, boundary))
+        axes.append(Axis(count, last - first, boundary))
         origin.append(first)
     if (size := math.prod(axis.nodes for axis in axes)) > MOST_NODES:
         raise MeasurementError(
-            "grid is too large", expected=f"at most {MOST_NODES:,} nodes", got=f"{size:.3g} for {len(where)} points",
+            "grid is too large", expected=f"at most {MOST_NODES:,} nodes", got=f"{size:.3g} for {len(points)} points",
             remedy="give fewer nodes, or a box that fits the points",
         )  # fmt: skip
     return Grid(tuple(axes)), tuple(origin)
 
 
-def put_on_grid(cloud: Cloud, grid: Grid, *, origin: tuple[float, ...]) -> Gridded:
-    """The pairs of a cloud at the nodes of a grid whose first one is at `origin`."""
-    steps = (cloud.where - origin) / grid.spacing
+def put_on_grid(data: PointData, grid: Grid, *, origin: tuple[float, ...]) -> Gridded:
+    """Pairs at points to the nodes of a grid whose first one is at `origin`."""
+    steps = (data.points - origin) / grid.spacing
     nearest = np.rint(steps).astype(int)
-    inside = np.all((steps > -OFF_NODE) & (steps < np.array(_ends(grid)) + OFF_NODE), axis=1)
+    inside = np.all((steps > -OFF_NODE) & (steps < np.array(grid.shape) - 1 + OFF_NODE), axis=1)
     if not inside.any():
         raise MeasurementError(
             "no point lies in the box", expected=f"positions from {place_words(origin)}",
-            got=f"positions from {place_words(cloud.where.min(0))} to {place_words(cloud.where.max(0))}",
+            got=f"positions from {place_words(data.points.min(0))} to {place_words(data.points.max(0))}",
             remedy="give the box in the unit of the coordinates",
         )  # fmt: skip
     if np.abs(steps - nearest)[inside].max() < OFF_NODE:
-        return _reordered(cloud, grid, origin, nearest, inside)
-    return _interpolated(cloud, grid, origin)
+        return _reordered(data, grid, origin, nearest, inside)
+    return _interpolated(data, grid, origin)
 
 
-def place_words(position: Sequence[float] | np.ndarray) -> str:
-    """A position as text."""
-    return ", ".join(f"{name} = {value:g}" for name, value in zip(AXES, position, strict=False))
+def _notes(gridded: Gridded) -> list[Note]:
+    text = "Points are the nodes: values were put in order and not changed."
+    if gridded.interpolated:
+        text = "Points are scattered: responses are linear between the points next to a node."
+    notes = [Note("reading", text)]
+    if beyond := gridded.load_extended:
+        kind: Literal["reading", "warning"] = "warning" if beyond > 0.1 * gridded.grid.size else "reading"
+        notes.append(Note(kind, f"{beyond} nodes lie beyond the points: load of the nearest point."))
+    if gridded.outside:
+        notes.append(Note("warning", f"{gridded.outside} points lie outside the box and were left out."))
+    return notes
 
 
-def _ends(grid: Grid) -> list[int]:
-    return [axis.nodes - 1 for axis in grid.axes]
-
-
-def _reordered(cloud: Cloud, grid: Grid, origin: tuple[float, ...], nodes: np.ndarray, inside: np.ndarray) -> Gridded:
+def _reordered(
+    data: PointData, grid: Grid, origin: tuple[float, ...], nodes: np.ndarray, inside: np.ndarray
+) -> Gridded:
     """Every point is a node: nothing is changed but the order."""
     flat = np.ravel_multi_index(tuple(nodes[inside].T), grid.shape)
     order, counts = np.unique(flat, return_counts=True)
     if counts.max() > 1:
-        twice = cloud.where[inside][flat == order[counts > 1][0]][0]
+        twice = data.points[inside][flat == order[counts > 1][0]][0]
         raise MeasurementError(
             "points occur more than once", expected="one value for each point and pair",
             got=f"{int(np.sum(counts > 1))} points twice, the first at {place_words(twice)}",
             remedy="keep one line of each, or number the pairs in a column 'pair' if they are of several",
         )  # fmt: skip
-
-    def placed(values: np.ndarray) -> np.ndarray:
-        out = np.zeros((*values.shape[:2], grid.size), dtype=values.dtype)
-        out[:, :, flat] = values[:, :, inside]
-        return out.reshape(*values.shape[:2], *grid.shape)
-
-    if cloud.load is not None and len(flat) < grid.size:
+    if data.load is not None and len(flat) < grid.size:
         hole = np.setdiff1d(np.arange(grid.size), flat)
         first = np.array([x.flat[hole[0]] for x in grid.coordinates]) + origin
         raise MeasurementError(
@@ -165,140 +184,150 @@ def _reordered(cloud: Cloud, grid: Grid, origin: tuple[float, ...], nodes: np.nd
             got=f"none at {len(hole)} of them, the first at {place_words(first)}",
             remedy="keep rows whose response is missing and leave only that empty, or describe the loads",
         )  # fmt: skip
+
+    def placed(values: np.ndarray) -> np.ndarray:
+        field = np.zeros((*values.shape[:2], grid.size), dtype=values.dtype)
+        field[:, :, flat] = values[:, :, inside]
+        return field.reshape(*values.shape[:2], *grid.shape)
+
     return Gridded(
-        response=placed(np.where(cloud.valid, cloud.response, 0.0)),
-        mask=placed(cloud.valid),
-        load=None if cloud.load is None else placed(cloud.load),
+        grid,
+        origin,
+        response=placed(np.where(data.valid, data.response, 0.0)),
+        mask=placed(data.valid),
+        load=None if data.load is None else placed(data.load),
         interpolated=False,
         outside=int(np.sum(~inside)),
     )
 
 
-def _interpolated(cloud: Cloud, grid: Grid, origin: tuple[float, ...]) -> Gridded:
+def _interpolated(data: PointData, grid: Grid, origin: tuple[float, ...]) -> Gridded:
     """Linear on triangles between measured points; no value where none of them is near, or beyond all of them."""
     lengths = np.array([axis.length for axis in grid.axes])
-    places = (cloud.where - origin) / lengths
-    targets = np.stack([x.ravel() for x in grid.coordinates], axis=1) / lengths
-    # Distances are physical ones: unit boxes of long specimens would stretch them.
-    reach = REACH * _mean_distance(cloud.where)
-    pairs, components, _ = cloud.response.shape
-    response = np.zeros((pairs, components, grid.size))
-    mask = np.zeros((pairs, components, grid.size), dtype=bool)
-    for pattern, members in _by_pattern(cloud.valid.reshape(pairs * components, -1)):
-        if pattern.sum() <= grid.dimension:
-            continue
-        values = cloud.response.reshape(pairs * components, -1)[members][:, pattern]
-        found = _linear(places[pattern], values, targets)
-        near = _distances(places[pattern] * lengths, targets * lengths) <= reach
-        there = near & np.isfinite(found[0])
-        response.reshape(pairs * components, -1)[members] = np.where(there, found, 0.0)
-        mask.reshape(pairs * components, -1)[members] = there
-    load, extended = None, 0
-    if cloud.load is not None:
-        flat = cloud.load.reshape(-1, cloud.load.shape[-1])
-        found = _linear(places, flat, targets)
-        beyond = ~np.isfinite(found[0])
-        found[:, beyond] = flat[:, _nearest(places * lengths, targets[beyond] * lengths)]
-        load, extended = found.reshape(*cloud.load.shape[:2], *grid.shape), int(beyond.sum())
-    shape = (pairs, components, *grid.shape)
-    return Gridded(response.reshape(shape), mask.reshape(shape), load, interpolated=True, load_extended=extended)
+    nodes = np.stack([x.ravel() for x in grid.coordinates], axis=1)
+    points = data.points - origin
+    shape = data.response.shape[:2]
+    rows, valid = (array.reshape(-1, len(points)) for array in (data.response, data.valid))
+    response, mask = np.zeros((len(rows), grid.size)), np.zeros((len(rows), grid.size), dtype=bool)
+    # Rows with the same gaps share one triangulation; triangles are those of a unit box, distances physical.
+    patterns, pattern_of = np.unique(valid, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        if pattern.sum() > grid.dimension:
+            members = pattern_of.ravel() == number
+            values = _linear(points[pattern] / lengths, rows[members][:, pattern], nodes / lengths)
+            distances, _ = _neighbours(points[pattern], nodes)
+            mask[members] = (distances <= REACH * _mean_distance(points)) & np.isfinite(values[0])
+            response[members] = np.where(mask[members], values, 0.0)
+    load, beyond = None, np.zeros(0, dtype=bool)
+    if data.load is not None:
+        known = data.load.reshape(-1, len(points))
+        values = _linear(points / lengths, known, nodes / lengths)
+        beyond = ~np.isfinite(values[0])
+        values[:, beyond] = known[:, _neighbours(points, nodes[beyond])[1]]
+        load = values.reshape(*data.load.shape[:2], *grid.shape)
+    return Gridded(
+        grid,
+        origin,
+        response=response.reshape(*shape, *grid.shape),
+        mask=mask.reshape(*shape, *grid.shape),
+        load=load,
+        interpolated=True,
+        load_extended=int(beyond.sum()),
+    )
 
 
-def _check_spread(where: Float[np.ndarray, "point axis"]) -> None:
+def _check_spread(points: Float[np.ndarray, "point axis"]) -> None:
     """Raise unless the points span a box: some extent along every axis, and one that is a number."""
-    if not len(where) or not np.isfinite(where).all():
-        got = "none" if not len(where) else f"{int(np.sum(~np.isfinite(where).all(axis=1)))} of {len(where)} without"
+    finite, got = np.isfinite(points).all(axis=1), ""
+    if not len(points):
+        got = "none"
+    elif not finite.all():
+        got = f"{int(np.sum(~finite))} of {len(points)} without"
+    else:
+        low, high = points.min(axis=0), points.max(axis=0)
+        with np.errstate(over="ignore"):
+            extent = high - low
+        if not np.isfinite(extent).all():
+            got = f"from {place_words(low)} to {place_words(high)}"
+        elif not extent.all():
+            alike = zip(AXES, low, extent, strict=False)
+            got = f"{', '.join(f'{name} = {at:g}' for name, at, size in alike if not size)} at all {len(points)} points"
+    if got:
         raise MeasurementError(
-            "positions of the points", expected="a finite number along each axis", got=got,
+            "points do not span a box", expected="finite positions that differ along every axis", got=got,
             remedy="check which columns hold the coordinates, and their unit",
         )  # fmt: skip
-    low, high = where.min(axis=0), where.max(axis=0)
-    with np.errstate(over="ignore"):
-        extent = high - low
-    if not np.isfinite(extent).all():
-        raise MeasurementError(
-            "points are too far apart", expected="extents that are finite numbers",
-            got=f"from {place_words(low)} to {place_words(high)}", remedy="look for a wrong position among them",
-        )  # fmt: skip
-    if not (extent > 0).all():
-        alike = ", ".join(f"{name} = {at:g}" for name, at, size in zip(AXES, low, extent, strict=False) if not size)
-        raise MeasurementError(
-            "points are all alike" if not extent.any() else "points lie on one line or plane",
-            expected="positions that differ along every axis", got=f"{alike} at all {len(where)} points",
-            remedy="check which columns hold the coordinates",
-        )  # fmt: skip
 
 
-def _levels(values: Float[np.ndarray, " point"]) -> tuple[float, float, int] | None:
-    """First, spacing and number of equally spaced levels, if the values lie on such."""
+def _equally_spaced(values: Float[np.ndarray, " point"]) -> tuple[float, float, int] | None:
+    """First, spacing and number of equally spaced positions, if the values lie on such."""
     ordered = np.sort(values)
     extent = ordered[-1] - ordered[0]
     if not extent > 0:
         return None
-    # Levels of a lattice are further apart than this, and rounding moves a point by much less.
+    # Positions of a lattice are further apart than this, and rounding moves a point by much less.
     new = np.diff(ordered) > extent / (2 * len(ordered))
     starts = np.flatnonzero(np.concatenate([[True], new]))
-    levels = np.add.reduceat(ordered, starts) / np.diff([*starts, len(ordered)])
-    steps = np.rint(np.diff(levels) / np.diff(levels).min()).astype(int) if len(levels) > 1 else np.array([], dtype=int)
-    total = int(steps.sum())
-    if total < 2 or total > len(values):
+    if len(starts) < 2:
         return None
-    spacing = (levels[-1] - levels[0]) / total
-    exact = levels[0] + spacing * np.concatenate([[0], np.cumsum(steps)])
-    level = np.concatenate([[0], np.cumsum(new)])
-    if np.abs(ordered - exact[level]).max() > OFF_NODE * spacing:
+    means = np.add.reduceat(ordered, starts) / np.diff([*starts, len(ordered)])
+    steps = np.concatenate([[0], np.rint(np.diff(means) / np.diff(means).min()).astype(int).cumsum()])
+    if not 2 <= steps[-1] <= len(values):
         return None
-    return float(levels[0]), float(spacing), total + 1
+    spacing = (means[-1] - means[0]) / steps[-1]
+    exact = means[0] + spacing * steps
+    if np.abs(ordered - exact[np.concatenate([[0], np.cumsum(new)])]).max() > OFF_NODE * spacing:
+        return None
+    return float(means[0]), float(spacing), int(steps[-1]) + 1
 
 
-def _linear(places: np.ndarray, values: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def _count(length: float, spacing: float, axis: str) -> int:
+    """How many spacings of the points fit into the box."""
+    steps = round(length / spacing)
+    if abs(steps * spacing - length) > OFF_NODE * spacing:
+        raise MeasurementError(
+            f"box along axis {axis}", expected=f"a whole number of the points' spacings {spacing:g}",
+            got=f"a length of {length:g}", remedy="give nodes=",
+        )  # fmt: skip
+    return steps
+
+
+def _linear(points: np.ndarray, values: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Rows of values at the targets; NaN beyond the points."""
     from scipy.interpolate import LinearNDInterpolator
-
-    if places.shape[1] == 1:
-        order = np.argsort(places[:, 0])
-        line, at = places[order, 0], targets[:, 0]
-        return np.stack([np.interp(at, line, row[order], left=np.nan, right=np.nan) for row in values])
     from scipy.spatial import QhullError
 
+    if points.shape[1] == 1:
+        order = np.argsort(points[:, 0])
+        line, at = points[order, 0], targets[:, 0]
+        return np.stack([np.interp(at, line, row[order], left=np.nan, right=np.nan) for row in values])
     try:
-        return np.asarray(LinearNDInterpolator(places, values.T)(targets)).T
+        return np.asarray(LinearNDInterpolator(points, values.T)(targets)).T
     except QhullError as error:
         raise MeasurementError(
             "points cannot be connected by triangles", expected="points that do not lie on one line",
-            got=f"{len(places)} points", remedy="check which columns hold the coordinates",
+            got=f"{len(points)} points", remedy="check which columns hold the coordinates",
         ) from error  # fmt: skip
 
 
-def _by_pattern(valid: Bool[np.ndarray, "row point"]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows with the same gaps share one triangulation."""
-    patterns, member = np.unique(valid, axis=0, return_inverse=True)
-    return [(pattern, np.flatnonzero(member.ravel() == k)) for k, pattern in enumerate(patterns)]
+def _neighbours(points: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distance and number of the point nearest to each target."""
+    from scipy.spatial import cKDTree
+
+    distances, numbers = cKDTree(points).query(targets)
+    return np.asarray(distances), np.asarray(numbers)
 
 
-def _mean_distance(where: np.ndarray) -> float:
-    """Of neighbours, were the points spread evenly over their box."""
+def _mean_distance(points: np.ndarray) -> float:
+    """Of neighbours, were the points spread uniformly over their box."""
     # Roots first: products of very small or large extents are no numbers.
-    root = 1 / where.shape[1]
-    return float(np.prod(np.ptp(where, axis=0) ** root) / len(where) ** root)
+    root = 1 / points.shape[1]
+    return float(np.prod(np.ptp(points, axis=0) ** root) / len(points) ** root)
 
 
-def _distances(places: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    from scipy.spatial import cKDTree
-
-    return np.asarray(cKDTree(places).query(targets)[0])
-
-
-def _nearest(places: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    from scipy.spatial import cKDTree
-
-    return np.asarray(cKDTree(places).query(targets)[1])
-
-
-def _scattered(where: np.ndarray) -> MeasurementError:
-    extent = np.ptp(where, axis=0)
-    suited = [max(3, round(float(side / _mean_distance(where))) + 1) for side in extent]
+def _scattered(points: np.ndarray) -> MeasurementError:
+    suited = [max(3, round(float(side / _mean_distance(points))) + 1) for side in np.ptp(points, axis=0)]
     return MeasurementError(
         "points are not the nodes of a lattice", expected="the number of nodes to interpolate to", got="none",
-        remedy=f"give nodes={suited}, which suits {len(where)} points",
+        remedy=f"give nodes={suited}, which suits {len(points)} points",
     )  # fmt: skip

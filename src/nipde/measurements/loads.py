@@ -6,15 +6,15 @@ w of the grid, so that Σ w f = Q exactly.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
-from difflib import get_close_matches
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
-from nipde.errors import MeasurementError
+from nipde.errors import MeasurementError, meant
 from nipde.grid import AXES, Grid
+from nipde.measurements.measurement import Note
 from nipde.measurements.units import Units, amount
 
 #: Side -> axis, and which end of it.
@@ -100,8 +100,8 @@ class Point(Shape):
             distance = np.abs(axis.coordinates - (x - first)) / axis.spacing
             if axis.boundary.periodic:
                 distance = np.minimum(distance, axis.nodes - distance)
-            if axis.boundary.clamped and min(distance[0], distance[-1]) < 1e-9:
-                raise _on_clamped_side(f"point load at {self.position}", AXES[place])
+            if axis.boundary.essential and min(distance[0], distance[-1]) < 1e-9:
+                raise _on_dirichlet_side(f"point load at {self.position}", AXES[place])
             # A well at a node is in that node, rounding or not.
             shares = shares * grid.along(place, np.where(distance < 1 - 1e-9, 1.0 - distance, 0.0))
         total = amount(self.total, unit=units.total(grid.dimension), of="total of the point load")
@@ -110,7 +110,7 @@ class Point(Shape):
 
 @dataclass(frozen=True)
 class Side(Shape):
-    """A force, or a flow, through one side, spread evenly along it."""
+    """A force, or a flow, through one side, distributed uniformly along it."""
 
     kind = "side"
     side: str
@@ -128,8 +128,8 @@ class Side(Shape):
             )  # fmt: skip
         place, end = SIDES[self.side]
         boundary = grid.axes[place].boundary
-        if boundary.clamped:
-            raise _on_clamped_side(f"load on side {self.side!r}", AXES[place])
+        if boundary.essential:
+            raise _on_dirichlet_side(f"load on side {self.side!r}", AXES[place])
         if boundary.periodic:
             raise MeasurementError(
                 f"load on side {self.side!r}", expected="an axis that ends", got="a periodic one",
@@ -162,39 +162,6 @@ class LoadTerm:
     amount: str | None = None
 
 
-def load_term(table: object, *, number: int) -> LoadTerm:
-    """From one `[[loads]]` table of a description, the `number`th."""
-    if not isinstance(table, Mapping) or table.get("kind") not in KINDS:
-        got = table.get("kind") if isinstance(table, Mapping) else table
-        near = get_close_matches(str(got), KINDS, n=1, cutoff=0.4)
-        raise MeasurementError(
-            f"load {number}", expected=f"kind = one of {', '.join(KINDS)}", got=repr(got),
-            remedy=f"did you mean {near[0]!r}?" if near else "choose one of them",
-        )  # fmt: skip
-    kind = KINDS[table["kind"]]
-    wanted = {one.name: one.default is MISSING for one in fields(kind)}
-    for key in table:
-        if key not in {*wanted, "kind", "pair", "amount"}:
-            near = get_close_matches(key, wanted, n=1, cutoff=0.4)
-            raise MeasurementError(
-                f"load {number} of kind {kind.kind}", expected=f"keys {', '.join(wanted)}", got=repr(key),
-                remedy=f"did you mean {near[0]!r}?" if near else "leave it out",
-            )  # fmt: skip
-    lacking = [name for name, needed in wanted.items() if needed and name not in table]
-    if lacking:
-        raise MeasurementError(
-            f"load {number} of kind {kind.kind}", expected=f"a value of {lacking[0]}", got="none",
-            remedy=f"add the key {lacking[0]}",
-        )  # fmt: skip
-    values = {name: _value(table[name], name, number) for name in wanted if name in table}
-    pair, column = table.get("pair", number), table.get("amount")
-    if not isinstance(pair, int) or pair < 1:
-        raise MeasurementError(
-            f"load {number}", expected="pair = a whole number from 1", got=repr(pair), remedy="number the pairs"
-        )
-    return LoadTerm(kind(**values), pair, column)
-
-
 def described_loads(
     terms: tuple[LoadTerm, ...],
     grid: Grid,
@@ -202,50 +169,41 @@ def described_loads(
     origin: tuple[float, ...],
     units: Units,
     amounts: Mapping[str, np.ndarray] | None = None,
-) -> Float[np.ndarray, "pair 1 *space"]:
+) -> tuple[Float[np.ndarray, "pair 1 *space"], list[Note]]:
     """Sums of the terms, pair by pair; with a table of amounts its rows are the pairs."""
+    fields = np.stack([term.shape.field(grid, origin=origin, units=units) for term in terms])
     if amounts is None:
-        pairs = range(1, max(term.pair for term in terms) + 1)
-        for pair in pairs:
-            if all(term.pair != pair for term in terms):
-                raise MeasurementError(
-                    "described loads",
-                    expected=f"a load of pair {pair}",
-                    got="none",
-                    remedy=f"add one with pair = {pair}",
-                )
-        parts = [[t.shape.field(grid, origin=origin, units=units) for t in terms if t.pair == p] for p in pairs]
-        return np.stack([np.sum(part, axis=0) for part in parts])[:, None]
-    for term in terms:
-        if term.amount not in amounts:
-            near = get_close_matches(str(term.amount), list(amounts), n=1, cutoff=0.3)
+        numbers = [term.pair for term in terms]
+        lacking = next((pair for pair in range(1, max(numbers)) if pair not in numbers), None)
+        if lacking is not None:
             raise MeasurementError(
-                "amounts of the described loads", expected=f"a column {term.amount!r}",
-                got=f"columns {', '.join(amounts)}",
-                remedy=f"did you mean {near[0]!r}?" if near else 'name it in each load: amount = "rate_1"',
+                "described loads", expected=f"a load of pair {lacking}", got="none",
+                remedy=f"add one with pair = {lacking}",
             )  # fmt: skip
-        bad = np.flatnonzero(~np.isfinite(amounts[str(term.amount)]))
-        if len(bad):
-            raise MeasurementError(
-                f"amounts of the described loads, column {term.amount!r}", expected="numbers in every row",
-                got=f"none in row {bad[0] + 1}", remedy="write 0 where a load did not act",
-            )  # fmt: skip
-    rows = len(next(iter(amounts.values())))
-    unit = [term.shape.field(grid, origin=origin, units=units) for term in terms]
-    columns = [np.asarray(amounts[str(term.amount)], dtype=float) for term in terms]
-    loads = sum(np.multiply.outer(column, field) for column, field in zip(columns, unit, strict=True))
-    return np.asarray(loads).reshape(rows, 1, *grid.shape)
+        shares = np.arange(1, max(numbers) + 1)[:, None] == numbers
+    else:
+        shares = np.stack([_amounts(term, amounts) for term in terms], axis=1)
+    kinds = [term.shape.kind for term in terms]
+    listed = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    return np.tensordot(shares, fields, axes=1)[:, None], [Note("reading", f"Loads are described: {listed}.")]
 
 
-def _value(value: object, name: str, number: int) -> Any:
-    items = value if isinstance(value, list) else [value]
-    text = name in {"amplitude", "total", "traction", "side"}
-    for item in items:
-        if isinstance(item, bool) or not isinstance(item, int | float | str) or (isinstance(item, str) and not text):
-            raise MeasurementError(
-                f"load {number}", expected=f"a number as {name}", got=repr(item), remedy="write it as a number"
-            )
-    return tuple(map(float, value)) if isinstance(value, list) else value
+def _amounts(term: LoadTerm, table: Mapping[str, np.ndarray]) -> Float[np.ndarray, " pair"]:
+    """How much of a load acted in each pair."""
+    name = str(term.amount)
+    if name not in table:
+        raise MeasurementError(
+            "amounts of the described loads", expected=f"a column {term.amount!r}", got=f"columns {', '.join(table)}",
+            remedy=meant(name, table, otherwise='name it in each load: amount = "rate_1"'),
+        )  # fmt: skip
+    column = np.asarray(table[name], dtype=float)
+    if not np.isfinite(column).all():
+        row = int(np.flatnonzero(~np.isfinite(column))[0]) + 1
+        raise MeasurementError(
+            f"amounts of the described loads, column {name!r}", expected="numbers in every row",
+            got=f"none in row {row}", remedy="write 0 where a load did not act",
+        )  # fmt: skip
+    return column
 
 
 def _check_inside(
@@ -263,9 +221,9 @@ def _check_inside(
             )  # fmt: skip
 
 
-def _on_clamped_side(what: str, axis: str) -> MeasurementError:
+def _on_dirichlet_side(what: str, axis: str) -> MeasurementError:
     return MeasurementError(
         what, expected="a place where the response is free",
-        got=f"a side where it is held at 0 (axis {axis} is dirichlet)",
-        remedy=f'what is held does not feel it: give boundary = "neumann" for axis {axis}, or place it inside',
+        got=f"a Dirichlet boundary, where it is 0 (axis {axis})",
+        remedy=f'such a load has no effect: give boundary = "neumann" for axis {axis}, or place it inside',
     )  # fmt: skip

@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float
 
 from nipde.context.pairs import Pairs
-from nipde.grid import AXES
 from nipde.measurements.units import Units
 
 
@@ -26,6 +25,11 @@ class Note:
 
     kind: Literal["reading", "warning"]
     text: str
+    #: The file, and the array in it; empty for the measurement as a whole.
+    where: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.where)}: {self.text}" if self.where else self.text
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +46,9 @@ class Measurement:
     @property
     def positions(self) -> dict[str, Float[np.ndarray, " node"]]:
         """Of the nodes along every axis by its name, as in the files."""
-        axes = zip(AXES, self.pairs.grid.axes, self.origin, strict=False)
+        axes = zip(self.pairs.grid.axis_names, self.pairs.grid.axes, self.origin, strict=True)
         return {name: axis.coordinates + first for name, axis, first in axes}
 
     def interpretation(self) -> str:
         """The notes as text, one per line, warnings marked."""
-        return "\n".join(f"{'WARNING: ' if note.kind == 'warning' else ''}{note.text}" for note in self.notes)
+        return "\n".join(f"{'WARNING: ' if note.kind == 'warning' else ''}{note}" for note in self.notes)

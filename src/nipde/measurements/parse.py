@@ -1,57 +1,48 @@
-"""A file to named arrays: its kind by name and content, its contents read in a child process."""
+"""Step 1, parse: a file to named arrays; its format by name and content, its contents read in a child process."""
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from nipde.errors import MeasurementError
-from nipde.measurements.raw import Raw
+from nipde.measurements.formats import TEXT, Format, names, registered
 from nipde.measurements.sandbox import DEFAULT_LIMITS, Limits, sandbox
 
-#: What can be named with `format=`.
-FORMATS = ("npz", "mat", "hdf5", "csv", "vtk", "netcdf", "vic", "dice", "ncorr", "mudic")
-#: Kind of content -> readers that may be meant, special ones first.
-CANDIDATES = {
-    "npz": ("mudic", "npz"),
-    "mat": ("ncorr", "mat"),
-    "hdf5": ("hdf5",),
-    "netcdf": ("netcdf",),
-    "vtk": ("vtk",),
-    "text": ("dice", "vic", "mudic", "csv"),
-}
-#: Ending of a name -> kind of content.
-SUFFIXES = {
-    ".npz": "npz",
-    ".mat": "mat",
-    ".h5": "hdf5", ".hdf5": "hdf5", ".hdf": "hdf5",
-    ".nc": "netcdf", ".nc4": "netcdf", ".cdf": "netcdf",
-    ".vtk": "vtk", ".vtu": "vtk",
-    ".csv": "text", ".txt": "text", ".tsv": "text", ".dat": "text",
-}  # fmt: skip
-_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """What a file holds before anybody interprets it: arrays of numbers by name, columns of a table among them."""
+
+    path: Path
+    #: Name of the format, such as `npz` or `vic`.
+    format: str
+    sha256: str
+    arrays: Mapping[str, np.ndarray]
+    #: Units of arrays where the file itself states them.
+    units: Mapping[str, str] = field(default_factory=dict)
+    #: False where the file marks a value as not measured; of the shape of the arrays.
+    valid: np.ndarray | None = None
+    #: Other numbers and texts, such as the size of a pixel.
+    attributes: Mapping[str, str | float] = field(default_factory=dict)
 
 
 def parse(path: Path | str, *, format: str | None = None, limits: Limits = DEFAULT_LIMITS) -> Raw:
     """What a file holds; `format` overrides what its name and content say."""
     path = Path(path)
-    if format is not None and format not in FORMATS:
-        raise MeasurementError(expected=f"a format among {', '.join(FORMATS)}", got=repr(format))
+    if format is not None and format not in names():
+        raise MeasurementError("format", expected=f"one of {', '.join(names())}", got=repr(format), remedy="choose one")
     try:
         _check(path, limits)
-        candidates = (format,) if format else CANDIDATES[_kind(path)]
-        found, contents = sandbox().read(path, candidates=candidates, limits=limits)
+        candidates = [one for one in registered() if one.name == format][:1] or _candidates(path)
+        recognised, contents = sandbox().read(path, candidates=candidates, limits=limits)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise MeasurementError(f"{path}: {error.strerror or error}", remedy="check the path and its rights") from error
-    return Raw(
-        path=path,
-        format=found,
-        sha256=digest,
-        arrays=contents.arrays,
-        units=contents.units,
-        valid=contents.valid,
-        attributes=contents.attributes,
-    )
+    return Raw(path, recognised, digest, contents.arrays, contents.units, contents.valid, contents.attributes)
 
 
 def _check(path: Path, limits: Limits) -> None:
@@ -66,33 +57,21 @@ def _check(path: Path, limits: Limits) -> None:
         )
 
 
-def _kind(path: Path) -> str:
-    """By the ending of the name, where the content agrees; by the content alone where the ending says nothing."""
+def _candidates(path: Path) -> list[Format]:
+    """Formats that suffix and content allow, special ones first; by the content alone if the suffix is unknown."""
     with path.open("rb") as file:
-        kinds = _kinds_by_content(file.read(1024))
-    named = SUFFIXES.get(path.suffix.lower())
-    if named in kinds:
-        return str(named)
-    if named is None and len(kinds) == 1 and kinds != {"text"}:
-        return kinds.pop()
-    content = f"content like {' or '.join(sorted(kinds))}" if kinds else "content of no known kind"
+        start = file.read(1024)
+    suffix, fitting = path.suffix.lower(), [one for one in registered() if one.fits(start)]
+    if named := [one for one in fitting if suffix in one.suffixes]:
+        return named
+    suffixes = dict.fromkeys(suffix for one in registered() for suffix in one.suffixes)
+    begins = {one.content for one in fitting} - {b"", TEXT}
+    if suffix not in suffixes and len(begins) == 1:
+        return [one for one in fitting if one.content in begins]
+    like = dict.fromkeys(one.name for one in reversed(fitting) if one.content)
     raise MeasurementError(
         path.name,
-        expected=f"a name that ends in one of {', '.join(SUFFIXES)}, and content to match",
-        got=content,
-        remedy=f"name the format: format= one of {', '.join(FORMATS)}",
+        expected=f"a name that ends in one of {', '.join(suffixes)}, and content to match",
+        got=f"content like {' or '.join(like)}" if like else "content of no known kind",
+        remedy=f"name the format: format= one of {', '.join(names())}",
     )
-
-
-def _kinds_by_content(start: bytes) -> set[str]:
-    if start.startswith(b"PK\x03\x04"):
-        return {"npz"}
-    if start.startswith((b"MATLAB 5.0", b"MATLAB 7.3")):
-        return {"mat"}
-    if start.startswith(b"CDF"):
-        return {"netcdf"}
-    if start.startswith(_HDF5) or start[512:].startswith(_HDF5):
-        return {"hdf5", "netcdf", "mat"}
-    if start.startswith(b"# vtk DataFile") or b"<VTKFile" in start:
-        return {"vtk"}
-    return set() if b"\0" in start else {"text"}

@@ -3,61 +3,62 @@
 In the plane: u = t - θ y, v = s + θ x, θ small. Of one component: w = a + b x + c y.
 """
 
+from dataclasses import replace
+from itertools import combinations
+
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from nipde.errors import MeasurementError
 from nipde.grid import AXES, Grid
+from nipde.measurements.gridding import Gridded
+from nipde.measurements.measurement import Note
+from nipde.measurements.units import Units
 
 
-def remove_rigid_motion(
-    responses: Float[np.ndarray, "pair component *space"],
-    mask: Bool[np.ndarray, "pair component *space"],
-    grid: Grid,
-) -> tuple[Float[np.ndarray, "pair component *space"], Float[np.ndarray, "pair motion"]]:
-    """Responses without it, 0 where nothing was measured; and its numbers, positions from the first node."""
-    components = responses.shape[1]
-    motions = _motions(grid, components)
-    cleaned, numbers = np.zeros_like(responses), []
-    for pair, (values, there) in enumerate(zip(responses, mask, strict=True)):
-        columns = motions[:, there].T
-        if len(columns) < 2 * len(motions):
+def remove_rigid_motion(data: Gridded, units: Units) -> tuple[Gridded, list[Note]]:
+    """Responses without it, 0 where nothing was measured; the note says how large it was."""
+    motions = rigid_motions(data.grid, data.response.shape[1])
+    fields = np.stack(list(motions.values()))
+    amounts = fit(data, fields)
+    rest = data.response - np.tensordot(amounts, fields, axes=1)
+    sizes = zip(motions, np.abs(amounts).max(axis=0), strict=True)
+    largest = ", ".join(f"{name} {size:.3g}" for name, size in sizes)
+    text = f"Rigid motion removed; at most {largest} (in {units.response}, per {units.length})."
+    return replace(data, response=np.where(data.mask, rest, 0.0)), [Note("reading", text)]
+
+
+def fit(data: Gridded, fields: Float[np.ndarray, "motion component *space"]) -> Float[np.ndarray, "pair motion"]:
+    """How much of each motion is in each response, by least squares over measured nodes."""
+    amounts = []
+    for pair, (values, mask) in enumerate(zip(data.response, data.mask, strict=True), start=1):
+        if (count := int(mask.sum())) < 2 * len(fields):
             raise MeasurementError(
-                f"rigid motion of pair {pair + 1}", expected=f"at least {2 * len(motions)} measured values",
-                got=len(columns), remedy="leave rigid_motion off",
+                f"rigid motion of pair {pair}", expected=f"at least {2 * len(fields)} measured values", got=count,
+                remedy="leave rigid_motion off",
             )  # fmt: skip
-        found = np.linalg.lstsq(columns, values[there], rcond=None)[0]
-        cleaned[pair][there] = values[there] - columns @ found
-        numbers.append(found)
-    return cleaned, np.array(numbers)
+        amounts.append(np.linalg.lstsq(fields[:, mask].T, values[mask], rcond=None)[0])
+    return np.array(amounts)
 
 
-def motion_names(grid: Grid, components: int) -> tuple[str, ...]:
-    """What the numbers of a motion are."""
-    axes = AXES[: grid.dimension]
-    if components == 1:
-        return ("shift", *(f"slope along {axis}" for axis in axes))
-    turns = [f"{a}{b}" for place, a in enumerate(axes) for b in axes[place + 1 :]]
-    return (*(f"shift along {axis}" for axis in axes), *(f"rotation {turn}" for turn in turns))
-
-
-def _motions(grid: Grid, components: int) -> Float[np.ndarray, "motion component *space"]:
+def rigid_motions(grid: Grid, components: int) -> dict[str, Float[np.ndarray, "component *space"]]:
+    """Fields of unit motions by name, positions from the first node."""
     x, one = grid.coordinates, np.ones(grid.shape)
     if components == 1:
-        return np.stack([one, *x])[:, None]
+        return {
+            "shift": one[None],
+            **{f"slope along {axis}": along[None] for axis, along in zip(AXES, x, strict=False)},
+        }
     if components != grid.dimension:
         raise MeasurementError(
             "rigid motion", expected=f"1 or {grid.dimension} components", got=components,
             remedy="leave rigid_motion off",
         )  # fmt: skip
-    motions = []
-    for axis in range(grid.dimension):
-        shift = np.zeros((components, *grid.shape))
-        shift[axis] = one
-        motions.append(shift)
-    for a in range(grid.dimension):
-        for b in range(a + 1, grid.dimension):
-            turn = np.zeros((components, *grid.shape))
-            turn[a], turn[b] = -x[b], x[a]
-            motions.append(turn)
-    return np.stack(motions)
+    motions = {f"shift along {AXES[a]}": np.zeros((components, *grid.shape)) for a in range(components)}
+    for a, shift in enumerate(motions.values()):
+        shift[a] = one
+    for a, b in combinations(range(components), 2):
+        rotation = np.zeros((components, *grid.shape))
+        rotation[a], rotation[b] = -x[b], x[a]
+        motions[f"rotation {AXES[a]}{AXES[b]}"] = rotation
+    return motions

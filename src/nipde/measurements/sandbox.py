@@ -10,15 +10,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nipde.errors import MeasurementError, MissingExtraError
-from nipde.measurements.formats.contents import Contents
+from nipde.measurements.formats import Contents, Format
 from nipde.measurements.formats.server import LENGTH
 
 #: The child gets its modules from where ours come from, and nothing from the current folder.
@@ -59,17 +61,21 @@ class Sandbox:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
+        self._folders: list[str] = []
         #: Files whose reading crashed, and files whose reading did not end.
         self.deaths = 0
         self.hangs = 0
 
-    def read(self, path: Path, *, candidates: tuple[str, ...], limits: Limits) -> tuple[str, Contents]:
+    def read(self, path: Path, *, candidates: Sequence[Format], limits: Limits) -> tuple[str, Contents]:
         """The format among the candidates that the file has, and what it holds."""
-        request = {"path": str(path.absolute()), "candidates": candidates, **asdict(limits)}
+        readers = [(format.name, format.module) for format in candidates]
+        request = {"path": str(path.absolute()), "candidates": readers, **asdict(limits)}
         with self._lock:
             try:
                 header, payload = self._ask(request, limits)
-                found = _contents(header, payload) if "format" in header else None
+                outcome = (
+                    _contents(header, payload) if "format" in header else _refusal(path, candidates, header, limits)
+                )
             except BaseException as accident:
                 self._stop()  # whatever it was about to say must not answer the next question
                 if isinstance(accident, TimeoutError):
@@ -83,10 +89,10 @@ class Sandbox:
                     self.deaths += 1
                     raise _broken(path, candidates, "the reading process ended, or talked nonsense") from None
                 raise
-        if found is None:
+        if isinstance(outcome, Exception):
             self.deaths += "died" in header
-            raise _refusal(path, candidates, header, limits)
-        return header["format"], found
+            raise outcome
+        return header["format"], outcome
 
     def close(self) -> None:
         """End the child."""
@@ -115,9 +121,11 @@ class Sandbox:
         return header, _receive(replies, size, end - time.monotonic())
 
     def _started(self) -> subprocess.Popen[bytes]:
+        folders = [folder for folder in sys.path if folder] + [str(Path(__file__).parents[2])]
+        if folders != self._folders:
+            self._stop()  # a format may have come with a folder that the child does not know
         if self._server is None or self._server.poll() is not None:
-            root = Path(__file__).parents[2]
-            folders = [folder for folder in sys.path if folder] + [str(root)]
+            self._folders = folders
             self._server = subprocess.Popen(
                 [sys.executable, "-I", "-B", "-c", _START, json.dumps(folders)],
                 stdin=subprocess.PIPE,
@@ -139,25 +147,15 @@ class Sandbox:
                 server.communicate()
 
 
+@cache
 def sandbox() -> Sandbox:
-    """The one of this process."""
-    global _sandbox
-    if _sandbox is None:
-        _sandbox = Sandbox()
-        atexit.register(_sandbox.close)
-    return _sandbox
+    """The one of this process; a fork gets its own, since it must not talk to its parent's child."""
+    box = Sandbox()
+    atexit.register(box.close)
+    return box
 
 
-_sandbox: Sandbox | None = None
-
-
-def _forget() -> None:
-    """A fork of this process must not talk to its parent's child."""
-    global _sandbox
-    _sandbox = None
-
-
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=sandbox.cache_clear)
 
 
 def _receive(replies: int, size: int, seconds: float) -> bytearray:
@@ -201,10 +199,12 @@ def _contents(header: dict[str, Any], payload: bytearray) -> Contents:
     )
 
 
-def _refusal(path: Path, candidates: tuple[str, ...], header: dict[str, Any], limits: Limits) -> Exception:
+def _refusal(path: Path, candidates: Sequence[Format], header: dict[str, Any], limits: Limits) -> Exception:
     """What went wrong over there, in our words."""
     if "error" in header:
-        return MeasurementError(f"{path.name}: {header['error']}")
+        message, expected, got, remedy = header["error"]
+        message = f"{path.name}: {message}" if message else path.name
+        return MeasurementError(message, expected=expected, got=got, remedy=remedy)
     if "missing" in header:
         return MissingExtraError(f"{path.name}: {header['missing']}", remedy="pip install 'nipde[measurements]'")
     if "memory" in header:
@@ -213,17 +213,15 @@ def _refusal(path: Path, candidates: tuple[str, ...], header: dict[str, Any], li
             expected=f"at most {limits.memory / 2**30:g} GiB",
             remedy="check that the file is whole; for a large one pass Limits(memory=...)",
         )
-    return _broken(path, candidates, header.get("broken") or _cause_of_death(header.get("died", 1)))
+    code = header.get("died", 1)
+    cause = signal.Signals(-code).name if code < 0 else code
+    return _broken(path, candidates, header.get("broken") or f"the reading process died of {cause}")
 
 
-def _cause_of_death(code: int) -> str:
-    return f"the reading process died of {signal.Signals(-code).name if code < 0 else code}"
-
-
-def _broken(path: Path, candidates: tuple[str, ...], reason: str) -> MeasurementError:
+def _broken(path: Path, candidates: Sequence[Format], reason: str) -> MeasurementError:
     return MeasurementError(
         path.name,
-        expected=f"a readable {candidates[-1]} file",
+        expected=f"a readable {candidates[-1].name} file",
         got=reason,
         remedy="check that the file is whole, or name its format with format=",
     )

@@ -93,11 +93,10 @@ def factor(source: str, target: str, *, of: str) -> float:
 
 def amount(value: float | str, *, unit: str, of: str) -> float:
     """A number in `unit`; text such as `12 N` brings its own unit and is converted."""
-    if not isinstance(value, str):
+    try:
         return float(value)
-    quantity = _text_quantity(value, of=of)
-    if quantity.unitless and _number_only(value):
-        return float(quantity.magnitude)
+    except ValueError:
+        quantity = _text_quantity(str(value), of=of)
     return float(quantity.magnitude) * factor(_word(quantity.units), unit, of=of)
 
 
@@ -172,14 +171,6 @@ def _nearest(word: str) -> str | None:
         if word[:place] in ("N", "kN") and word[place:] in COMMON:
             return f"{word[:place]}*{word[place:]}"
     return next(iter(get_close_matches(word, COMMON, n=1, cutoff=0.66)), None)
-
-
-def _number_only(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _quantity(word: str) -> Any:

@@ -1,1 +1,16 @@
 """Hidden field and load in, response out: float64 solvers that everything else is measured against."""
+
+from nipde.lazy import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "AdvectionDiffusion": "advection",
+        "CellwiseBody": "cellwise",
+        "Darcy": "darcy",
+        "GaussianField": "random_fields",
+        "NeoHookean": "hyperelastic",
+        "TwoPhase": "random_fields",
+        "TwoSegmentTissue": "tissue",
+    },
+)

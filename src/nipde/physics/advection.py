@@ -7,9 +7,9 @@ import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Float
 
+from nipde.discretisation.links import FaceMean, Harmonic, links_of
 from nipde.errors import PhysicsError
 from nipde.physics.balance import BalanceLaw
-from nipde.physics.faces import FaceMean, Harmonic, faces_of
 
 #: Central differences oscillate where a cell is swept faster than it diffuses.
 PECLET_LIMIT = 2.0
@@ -17,7 +17,7 @@ PECLET_LIMIT = 2.0
 
 @dataclass(frozen=True, eq=False)
 class AdvectionDiffusion(BalanceLaw):
-    """One stirred medium: diffusivity b > 0 and velocity v, one component per axis, at the nodes."""
+    """One system: diffusivity b > 0 and velocity v, one component per axis, at the nodes."""
 
     diffusivity: Float[np.ndarray, "*space"]
     velocity: Float[np.ndarray, "axis *space"]
@@ -48,17 +48,17 @@ class AdvectionDiffusion(BalanceLaw):
 
     @cached_property
     def peclet(self) -> float:
-        """Largest |v|·spacing/b over all faces."""
-        faces = faces_of(self.grid)
-        speed = np.abs(faces.normal_velocity(self.velocity))
-        return float(np.max(speed * faces.distance / faces.mean(self.diffusivity, self.face_mean)))
+        """Largest |v|·spacing/b over all links."""
+        links = links_of(self.grid)
+        speed = np.abs(links.normal_velocity(self.velocity))
+        return float(np.max(speed * links.distance / links.mean(self.diffusivity, self.face_mean)))
 
     @cached_property
     def matrix(self) -> sparse.csc_array:
-        """Outflow matrix on the free nodes: symmetric diffusion plus transport by the mean of both nodes."""
-        faces = faces_of(self.grid)
-        conductance = faces.mean(self.diffusivity, self.face_mean) * (faces.area / faces.distance)
-        return faces.assemble(conductance=conductance, transport=faces.normal_velocity(self.velocity) * faces.area)
+        """Outflow matrix on the unknown cells: symmetric diffusion plus transport by the mean of both nodes."""
+        links = links_of(self.grid)
+        conductance = links.mean(self.diffusivity, self.face_mean) * links.factor
+        return links.assemble(conductance=conductance, transport=links.normal_velocity(self.velocity) * links.area)
 
 
 def asymmetry(green: Float[np.ndarray, "node node"]) -> float:

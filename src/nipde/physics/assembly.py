@@ -39,7 +39,7 @@ def add_forces(
     material: PointMaterial,
     forces: Float[np.ndarray, "node 2"],
 ) -> tuple[float, float]:
-    """Energy and smallest J; adds the nodal forces to `forces`. Infinite energy where an element is turned over."""
+    """Energy and smallest J; adds the nodal forces to `forces`. Infinite energy where an element is inverted."""
     energy, smallest = 0.0, inf
     for element in range(elements.shape[0]):
         for point in range(weights.shape[0]):
@@ -69,7 +69,7 @@ def add_tangent(
     slots: Int[np.ndarray, "element entry"],
     band: Float[np.ndarray, " slot"],
 ) -> None:
-    """Add the tangent to the flat `band`: `slots` tells where each entry of an element's lower blocks belongs."""
+    """Add the tangent to the flat `band`: `slots` holds the place of each entry of an element's lower blocks."""
     nodes = elements.shape[1]
     block, pushed = np.empty(2 * nodes * (nodes + 1)), np.empty((nodes, 2))
     for element in range(elements.shape[0]):

@@ -1,6 +1,6 @@
 """A linear balance law A u = ∫_cell f on a grid: factor once, solve for all loads at once.
 
-A is the outflow of every free node's cell, so u = A⁻¹ W f and the Green's density of the law is G = A⁻¹:
+A is the outflow of every unknown cell, so u = A⁻¹ W f and the Green's density of the law is G = A⁻¹:
 u(x) = ∫ G(x, y) f(y) dy in the grid's quadrature.
 """
 
@@ -11,14 +11,12 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Float
-from scipy.sparse.linalg import SuperLU, splu
+from scipy.sparse.linalg import SuperLU
 
+from nipde.discretisation.links import blocks, factorised, links_of, solved
 from nipde.errors import PhysicsError, SolverError
 from nipde.grid import Grid
-from nipde.physics.faces import faces_of
 
-#: Right-hand sides solved together take about this much memory.
-BLOCK_BYTES = 2**20
 #: Largest relative residual a response may have to be called a solution.
 RESIDUAL_LIMIT = 1e-10
 
@@ -32,7 +30,7 @@ class BalanceLaw(ABC):
     @cached_property
     @abstractmethod
     def matrix(self) -> sparse.csc_array:
-        """Outflow matrix A on the free nodes."""
+        """Outflow matrix A on the unknown cells."""
 
     @property
     @abstractmethod
@@ -41,26 +39,23 @@ class BalanceLaw(ABC):
 
     @cached_property
     def factor(self) -> SuperLU:
-        """Sparse LU factors of A; without pivoting, in the unknowns' own order, where A allows it."""
-        if not any(axis.boundary.clamped for axis in self.grid.axes):
+        """Sparse LU factors of A; see `factorised`."""
+        if not any(axis.boundary.essential for axis in self.grid.axes):
             raise PhysicsError(
                 expected="a Dirichlet axis", got="none: the response is fixed only up to a constant",
-                remedy="clamp at least one axis",
+                remedy="give one axis a Dirichlet boundary",
             )  # fmt: skip
-        if self.symmetric:
-            options = {"SymmetricMode": True}
-            return splu(self.matrix, permc_spec="NATURAL", diag_pivot_thresh=0.0, options=options)
-        return splu(self.matrix)
+        return factorised(self.matrix, symmetric=self.symmetric)
 
     def solve(self, loads: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "*batch_space"]:
-        """Responses to any number of loads (leading axes), in their precision; zero on clamped nodes."""
+        """Responses to any number of loads (leading axes), in their precision; zero on Dirichlet nodes."""
         return self._solve(loads)[0]
 
     def residual(
         self, loads: Float[np.ndarray, "*batch_space"], responses: Float[np.ndarray, "*batch_space"]
     ) -> Float[np.ndarray, " *batch"]:
         """‖A u - W f‖ / ‖W f‖ of every pair; 0/0, the zero response to a zero load, is 0."""
-        relative = self._residual(self._cell_loads(loads), self._free(responses))
+        relative = self._residual(self._cell_loads(loads), self._unknown(responses))
         return relative.reshape(loads.shape[: loads.ndim - self.grid.dimension])
 
     def checked_solve(
@@ -83,7 +78,7 @@ class BalanceLaw(ABC):
         inverse = self.factor.solve(np.eye(self.matrix.shape[0]))
         if self.symmetric:
             inverse = (inverse + inverse.T) / 2  # reciprocity is exact; columns solved one by one only nearly so
-        unknown = faces_of(self.grid).unknown
+        unknown = links_of(self.grid).unknown
         green = np.zeros((self.grid.size, self.grid.size))
         green[np.ix_(unknown, unknown)] = inverse
         return green
@@ -93,27 +88,25 @@ class BalanceLaw(ABC):
         self.grid.check(loads)
         flat = loads.reshape(-1, *self.grid.shape)
         responses, residual = np.zeros((len(flat), self.grid.size), flat.dtype), np.empty(len(flat))
-        unknown = faces_of(self.grid).unknown
-        step = max(8, BLOCK_BYTES // (8 * len(unknown)))
-        for first in range(0, len(flat), step):
-            block = slice(first, first + step)
+        unknown = links_of(self.grid).unknown
+        for block in blocks(len(flat), len(unknown)):
             right = self._cell_loads(flat[block])
-            free = self.factor.solve(right.T).T
-            residual[block] = self._residual(right, free)
-            responses[block, unknown] = free
+            values = solved(self.factor, right)
+            residual[block] = self._residual(right, values)
+            responses[block, unknown] = values
         return responses.reshape(loads.shape), residual
 
     def _cell_loads(self, loads: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "pair unknown"]:
-        return self._free(loads) * faces_of(self.grid).volume
+        return self._unknown(loads) * links_of(self.grid).volume
 
-    def _free(self, field: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "pair unknown"]:
+    def _unknown(self, field: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "pair unknown"]:
         self.grid.check(field)
-        return field.reshape(-1, self.grid.size).take(faces_of(self.grid).unknown, axis=1)
+        return field.reshape(-1, self.grid.size).take(links_of(self.grid).unknown, axis=1)
 
     def _residual(
-        self, right: Float[np.ndarray, "pair unknown"], free: Float[np.ndarray, "pair unknown"]
+        self, right: Float[np.ndarray, "pair unknown"], values: Float[np.ndarray, "pair unknown"]
     ) -> Float[np.ndarray, " pair"]:
-        defect = self.matrix @ free.T
+        defect = self.matrix @ values.T
         defect -= right.T
         error, size = (
             np.sqrt(np.einsum("up,up->p", defect, defect)),

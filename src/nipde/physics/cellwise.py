@@ -1,4 +1,4 @@
-"""A plane body told cell by cell: a matrix and families of fibres that bear tension, as a material is inferred.
+"""A plane body with one material per cell: a matrix and families of fibres that bear tension.
 
 ψ = μ/2 (F:F - 2 - 2 ln J) + κ/2 ((J² - 1)/2 - ln J) + Σ_n k_n/2 ⟨I₄ - 1⟩²,   I₄ = |F n|²
 """
@@ -14,7 +14,7 @@ from nipde.physics.elastic import ElasticBody
 from nipde.physics.materials import PointMaterial
 
 #: Fibres that do not stiffen: k₂ so small that exp(k₂S²) = 1 to rounding for any stretch.
-EVEN = 1e-12
+LINEAR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,7 @@ class CellwiseBody(ElasticBody):
             else np.empty((*shear.shape, 0))
             for fields in (self.angles, self.stiffness)
         )
-        directions = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-        return PointMaterial(shear, bulk, directions, stiffness, EVEN, False)
+        return PointMaterial.of(shear, bulk, angles, stiffness, exponent=LINEAR)
 
     @property
     def young(self) -> Float[np.ndarray, "*cell"]:

@@ -1,4 +1,4 @@
-"""Darcy flow -∇·(b ∇p) = g, p = 0 on clamped sides: conservative stencil of 2·dimension + 1 points, face means of b."""
+"""Darcy flow -∇·(b ∇p) = g, p = 0 on Dirichlet sides: stencil of 2·dimension + 1 points, face means of b."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,9 +7,9 @@ import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Float
 
+from nipde.discretisation.links import FaceMean, Harmonic, links_of
 from nipde.errors import PhysicsError
 from nipde.physics.balance import BalanceLaw
-from nipde.physics.faces import FaceMean, Harmonic, faces_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,22 +30,22 @@ class Darcy(BalanceLaw):
 
     @property
     def symmetric(self) -> bool:
-        """Always: what flows is driven by differences only."""
+        """Always: the flow depends on differences only."""
         return True
 
     @cached_property
-    def conductance(self) -> Float[np.ndarray, " face"]:
-        """Flow through every face per unit of pressure difference: b·area/distance."""
-        faces = faces_of(self.grid)
-        return faces.mean(self.permeability, self.face_mean) * (faces.area / faces.distance)
+    def conductance(self) -> Float[np.ndarray, " link"]:
+        """Flow through every link per unit of pressure difference: b·area/distance."""
+        links = links_of(self.grid)
+        return links.mean(self.permeability, self.face_mean) * links.factor
 
     @cached_property
     def matrix(self) -> sparse.csc_array:
-        """Symmetric positive definite outflow matrix on the free nodes."""
-        return faces_of(self.grid).assemble(conductance=self.conductance)
+        """Symmetric positive definite outflow matrix on the unknown cells."""
+        return links_of(self.grid).assemble(conductance=self.conductance)
 
-    def flow(self, pressure: Float[np.ndarray, "*space"]) -> Float[np.ndarray, " face"]:
-        """What passes every face per unit of time, positive from its first node to its second."""
+    def flow(self, pressure: Float[np.ndarray, "*space"]) -> Float[np.ndarray, " link"]:
+        """Flow through every link, positive from its first cell to its second."""
         self.grid.check(pressure, leading=())
-        faces, flat = faces_of(self.grid), pressure.reshape(-1)
-        return self.conductance * (flat[faces.first] - flat[faces.second])
+        links, flat = links_of(self.grid), pressure.reshape(-1)
+        return self.conductance * (flat[links.first] - flat[links.second])

@@ -19,10 +19,9 @@ from nipde.grid import Grid
 from nipde.physics.materials import PointMaterial
 from nipde.physics.newton import Newton, Record, State
 from nipde.physics.quadrilaterals import Quadrilaterals, mesh_of
-from nipde.physics.supports import Held, Support
-from nipde.physics.unknowns import Unknowns
+from nipde.physics.supports import HELD, Support, Unknowns, unknowns_of
 
-NEWTON, HELD = Newton(), Held()
+NEWTON = Newton()
 
 
 @dataclass(frozen=True)
@@ -59,60 +58,57 @@ class ElasticBody(ABC):
     def attempt(
         self, loads: Float[np.ndarray, "*batch component x y"]
     ) -> tuple[Float[np.ndarray, "*batch component x y"], list[Record]]:
-        """The same without an error: displacements that were not found are NaN, and the record says so."""
+        """The same without an error: displacements that did not converge are NaN, and the record says so."""
         self.grid.check(loads)
         if loads.ndim < 3 or loads.shape[-3] != 2:
             raise PhysicsError(
                 expected="loads (..., 2, x, y): two components", got=f"shape {loads.shape}", remedy="stack x and y"
             )
         flat = loads.astype(np.float64).reshape(int(np.prod(loads.shape[:-3])), *loads.shape[-3:])
-        with np.errstate(invalid="ignore"):  # a load that is not finite is told by its record
-            forces = self.mesh.nodal_forces(flat)
-            found = [_equilibrium(self, HELD, distance=0.0, forces=one) for one in forces]
-        responses = np.stack([self.mesh.at_nodes(field) for field, _ in found]) if found else np.empty(loads.shape)
-        return responses.reshape(loads.shape).astype(loads.dtype), [record for _, record in found]
+        with np.errstate(invalid="ignore"):  # the record of a load that is not finite says so
+            solves = [_equilibrium(self, HELD, distance=0.0, forces=one) for one in self.mesh.nodal_forces(flat)]
+        responses = np.stack([self.mesh.at_nodes(field) for field, _ in solves]) if solves else np.empty(loads.shape)
+        return responses.reshape(loads.shape).astype(loads.dtype), [record for _, record in solves]
 
-    def solve_at_rest(
+    def solve_linearised(
         self, loads: Float[np.ndarray, "*batch component x y"]
     ) -> Float[np.ndarray, "*batch component x y"]:
         """The same for small deformations, K₀⁻¹ M b: one factor for all loads, which must be finite."""
         self.grid.check(loads)
         flat = loads.astype(np.float64).reshape(-1, *loads.shape[-3:])
-        found = self._solved_at_rest(self.mesh.nodal_forces(flat))
-        return self.mesh.at_nodes(found).reshape(loads.shape).astype(loads.dtype)
+        displacements = self.mesh.at_nodes(self._solve_linearised(self.mesh.nodal_forces(flat)))
+        return displacements.reshape(loads.shape).astype(loads.dtype)
 
-    def forces_at_rest(
+    def solve_linearised_transposed(
         self, forces: Float[np.ndarray, "*batch component x y"]
     ) -> Float[np.ndarray, "*batch component x y"]:
         """The transpose of that matrix, M K₀⁻¹, on a mesh whose nodes are the grid's."""
-        if self.mesh.stride != 1:
-            raise PhysicsError(expected="a mesh with the nodes of its grid", got=f"stride {self.mesh.stride}")
+        self._check_same_nodes()
         flat = forces.astype(np.float64).reshape(-1, *forces.shape[-3:])
         nodal = np.moveaxis(flat.reshape(len(flat), 2, -1), 1, 2)
-        found = self.mesh.nodal_forces(self.mesh.at_nodes(self._solved_at_rest(nodal)))
-        return self.mesh.at_nodes(found).reshape(forces.shape).astype(forces.dtype)
+        moments = self.mesh.nodal_forces(self.mesh.at_nodes(self._solve_linearised(nodal)))
+        return self.mesh.at_nodes(moments).reshape(forces.shape).astype(forces.dtype)
 
-    def shortfall(
+    def equilibrium_gap(
         self, loads: Float[np.ndarray, "pair component x y"], responses: Float[np.ndarray, "pair component x y"]
     ) -> Float[np.ndarray, "pair component x y"]:
-        """K₀⁻¹ of the forces that given displacements leave unbalanced: how far they are off, to first order."""
-        if self.mesh.stride != 1:
-            raise PhysicsError(expected="a mesh with the nodes of its grid", got=f"stride {self.mesh.stride}")
+        """K₀⁻¹ of the forces that given displacements leave unbalanced: their error, to first order."""
+        self._check_same_nodes()
         moved = np.ascontiguousarray(np.moveaxis(responses.reshape(len(responses), 2, -1), 1, 2), dtype=np.float64)
-        held = np.stack([self._forces(one)[2] for one in moved])
-        return self.mesh.at_nodes(self._solved_at_rest(self.mesh.nodal_forces(loads.astype(np.float64)) - held))
+        inner = np.stack([self._forces(one)[2] for one in moved])
+        return self.mesh.at_nodes(self._solve_linearised(self.mesh.nodal_forces(loads.astype(np.float64)) - inner))
 
     def deform(
         self, support: Support, distances: Sequence[float]
     ) -> tuple[Float[np.ndarray, "distance component *node"], list[Record]]:
         """Displacements of the whole mesh without body forces, its sides moved by each distance, or a SolverError."""
         nothing = np.zeros((self.mesh.shape[0] * self.mesh.shape[1], 2))
-        found = [_equilibrium(self, support, distance=float(one), forces=nothing) for one in distances]
-        records = _all_converged([record for _, record in found])
-        return np.stack([_space_last(self.mesh, field) for field, _ in found]), records
+        solves = [_equilibrium(self, support, distance=float(one), forces=nothing) for one in distances]
+        records = _all_converged([record for _, record in solves])
+        return np.stack([_space_last(self.mesh, field) for field, _ in solves]), records
 
     def energy(self, displacement: Float[np.ndarray, "component *node"]) -> float:
-        """W = ∫ ψ dx of a displacement of the mesh; infinite where the body is turned over."""
+        """W = ∫ ψ dx of a displacement of the mesh; infinite where an element is inverted."""
         return self._forces(_nodes_first(self.mesh, displacement))[0]
 
     def forces(self, displacement: Float[np.ndarray, "component *node"]) -> Float[np.ndarray, "component *node"]:
@@ -132,16 +128,16 @@ class ElasticBody(ABC):
         """The tangent of the body held on all sides, as a flat band."""
         return self._band(_nodes_first(self.mesh, displacement), unknowns_of(self.mesh, HELD))
 
-    def stiffness_at_rest(self) -> Float[np.ndarray, " slot"]:
-        """The same without load, K₀."""
-        return self.held_tangent(np.zeros((2, *self.mesh.shape)))
-
-    def _solved_at_rest(self, forces: Float[np.ndarray, "pair node 2"]) -> Float[np.ndarray, "pair node 2"]:
-        unknowns, band = unknowns_of(self.mesh, HELD), self.stiffness_at_rest()
-        found = np.zeros(forces.shape)
-        flat = found.reshape(len(forces), -1)
+    def _solve_linearised(self, forces: Float[np.ndarray, "pair node 2"]) -> Float[np.ndarray, "pair node 2"]:
+        unknowns, band = unknowns_of(self.mesh, HELD), self.held_tangent(np.zeros((2, *self.mesh.shape)))
+        displacements = np.zeros(forces.shape)
+        flat = displacements.reshape(len(forces), -1)
         flat[:, unknowns.places] = unknowns.solve(band, forces.reshape(len(forces), -1)[:, unknowns.places].T).T
-        return found
+        return displacements
+
+    def _check_same_nodes(self) -> None:
+        if self.mesh.stride != 1:
+            raise PhysicsError(expected="a mesh with the nodes of its grid", got=f"stride {self.mesh.stride}")
 
     def _forces(self, displacement: Float[np.ndarray, "node 2"]) -> tuple[float, float, Float[np.ndarray, "node 2"]]:
         """W, smallest J, forces."""
@@ -173,13 +169,13 @@ class _Loaded:
     def start(self) -> Float[np.ndarray, " unknown"]:
         return np.zeros(self.unknowns.size)
 
-    def displacement(self, free: Float[np.ndarray, " unknown"], share: float) -> Float[np.ndarray, "node 2"]:
+    def displacement(self, values: Float[np.ndarray, " unknown"], share: float) -> Float[np.ndarray, "node 2"]:
         displacement = (share * self.guess).reshape(-1)
-        displacement[self.unknowns.places] += free
+        displacement[self.unknowns.places] += values
         return displacement.reshape(-1, 2)
 
-    def at(self, free: Float[np.ndarray, " unknown"], share: float) -> State:
-        displacement = self.displacement(free, share)
+    def at(self, values: Float[np.ndarray, " unknown"], share: float) -> State:
+        displacement = self.displacement(values, share)
         energy, jacobian, inner = self.body._forces(displacement)
         outer, places = share * self.forces, self.unknowns.places
         residual = outer - inner.reshape(-1)[places]
@@ -188,26 +184,20 @@ class _Loaded:
             size = float(np.sqrt(max(np.sum(inner**2) - np.sum(inner.reshape(-1)[places] ** 2), 0.0)))
         work = float(outer @ displacement.reshape(-1)[places])
         relative = 0.0 if error == 0 else error / size if size > 0 else np.inf
-        return State(free, energy - work, residual, relative, jacobian)
+        return State(values, energy - work, residual, relative, jacobian)
 
     def step(self, state: State, share: float) -> Float[np.ndarray, " unknown"]:
-        band = self.body._band(self.displacement(state.free, share), self.unknowns)
+        band = self.body._band(self.displacement(state.unknowns, share), self.unknowns)
         return self.unknowns.solve(band, state.residual)
-
-
-@lru_cache(maxsize=16)
-def unknowns_of(mesh: Quadrilaterals, support: Support) -> Unknowns:
-    """The free displacements of a mesh in its supports, numbered once."""
-    return Unknowns(mesh, support.fixed(mesh))
 
 
 def _equilibrium(
     body: ElasticBody, support: Support, *, distance: float, forces: Float[np.ndarray, "node 2"]
 ) -> tuple[Float[np.ndarray, "node 2"], Record]:
-    """The displacement, NaN if none was found, and how the solve went."""
+    """The displacement, NaN without convergence, and the record of the solve."""
     problem = _Loaded(body, support, distance, forces)
-    free, record = body.newton.solve(problem)
-    displacement = problem.displacement(free, 1.0)
+    values, record = body.newton.solve(problem)
+    displacement = problem.displacement(values, 1.0)
     if not record.converged:
         displacement[:] = np.nan
     return displacement, record

@@ -33,8 +33,7 @@ class NeoHookean(ElasticBody):
     def material(self) -> PointMaterial:
         """No fibres."""
         young = self.mesh.at_points(np.asarray(self.modulus, dtype=np.float64))
-        shear, lame = shear_modulus(young, self.poisson), lame_modulus(young, self.poisson)
-        return PointMaterial(shear, lame, np.empty((*young.shape, 0, 2)), np.empty((*young.shape, 0)), 1.0, False)
+        return PointMaterial.of(shear_modulus(young, self.poisson), lame_modulus(young, self.poisson))
 
 
 def modulus_of_bitmap(

@@ -8,7 +8,7 @@ compression have S_n replaced by its positive part.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Float
@@ -42,6 +42,23 @@ class PointMaterial(NamedTuple):
     exponent: float
     both_signs: bool
 
+    @classmethod
+    def of(
+        cls,
+        shear: Float[np.ndarray, "element point"],
+        bulk: Float[np.ndarray, "element point"],
+        angles: Float[np.ndarray, "element point family"] | None = None,
+        stiffness: Float[np.ndarray, "element point family"] | None = None,
+        *,
+        exponent: float = 1.0,
+        both_signs: bool = False,
+    ) -> Self:
+        """With fibres by their angles from the x axis, or without."""
+        none = np.empty((*shear.shape, 0))
+        angles, stiffness = none if angles is None else angles, none if stiffness is None else stiffness
+        directions = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+        return cls(shear, bulk, directions, stiffness, exponent, both_signs)
+
 
 def shear_modulus(young: Float[np.ndarray, "*any"], poisson: float) -> Float[np.ndarray, "*any"]:
     """μ = E/(2(1 + ν))."""
@@ -66,3 +83,45 @@ def check_elastic(young: Float[np.ndarray, "*any"], poisson: float) -> None:
             got=f"moduli from {np.min(young)} to {np.max(young)}, Poisson ratio {poisson}",
             remedy="fill holes with a small positive modulus",
         )
+
+
+def matrix_stresses(
+    gradient: Float[np.ndarray, "*point 2 2"], *, finite: bool = True
+) -> Float[np.ndarray, "term *point 2 2"]:
+    """Stress of μ = 1, F - F⁻ᵀ, and of κ = 1, ½ (J² - 1) F⁻ᵀ; for small strains H + Hᵀ and tr H · I.
+
+    P = Σ_j θ_j P_j(∇u) is linear in the coefficients: identifying them is a regression.
+    """
+    a, b, c, d = gradient[..., 0, 0], gradient[..., 0, 1], gradient[..., 1, 0], gradient[..., 1, 1]
+    if not finite:
+        zero = np.zeros_like(a)
+        return np.stack([_tensor(2 * a, b + c, b + c, 2 * d), _tensor(a + d, zero, zero, a + d)])
+    change = a + d + a * d - b * c
+    jacobian = 1 + change
+    shear = _tensor(a - d + change * (1 + a), b + c + change * b, b + c + change * c, d - a + change * (1 + d))
+    pressure = change * (2 + change) / 2
+    bulk = _tensor(pressure * (1 + d), -pressure * c, -pressure * b, pressure * (1 + a))
+    return np.stack([shear, bulk]) / jacobian[..., None, None]
+
+
+def fibre_stress(
+    gradient: Float[np.ndarray, "*point 2 2"], angle: Float[np.ndarray, "*#point"]
+) -> tuple[Float[np.ndarray, "*point 2 2"], Float[np.ndarray, "*point 2 2"]]:
+    """Stress 2 S m⊗n of one family with k = 1 that bears tension, and its derivative by the angle."""
+    along = np.stack([np.cos(angle), np.sin(angle)], -1)
+    across = np.stack([-np.sin(angle), np.cos(angle)], -1)
+    m, across_m = (np.einsum("...ij,...j->...i", gradient, n) + n for n in (along, across))
+    stretch = np.maximum(np.sum(m * m, -1) - 1, 0.0)
+    rate = np.where(stretch > 0, 2 * np.sum(m * across_m, -1), 0.0)
+    stress = 2 * stretch[..., None, None] * _outer(m, along)
+    slope = 2 * rate[..., None, None] * _outer(m, along)
+    slope += 2 * stretch[..., None, None] * (_outer(across_m, along) + _outer(m, across))
+    return stress, slope
+
+
+def _tensor(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> Float[np.ndarray, "*point 2 2"]:
+    return np.stack([np.stack([a, b], -1), np.stack([c, d], -1)], -2)
+
+
+def _outer(left: Float[np.ndarray, "*point 2"], right: Float[np.ndarray, "*#point 2"]) -> np.ndarray:
+    return left[..., :, None] * right[..., None, :]

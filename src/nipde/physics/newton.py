@@ -22,7 +22,7 @@ FLAT = 1e-4
 class State:
     """A trial: Π, r, ‖r‖ over the size of the forces, and the smallest J of all points."""
 
-    free: Float[np.ndarray, " unknown"]
+    unknowns: Float[np.ndarray, " unknown"]
     potential: float
     residual: Float[np.ndarray, " unknown"]
     relative: float
@@ -35,7 +35,7 @@ class Problem(Protocol):
     def start(self) -> Float[np.ndarray, " unknown"]:
         """Unknowns without load."""
 
-    def at(self, free: Float[np.ndarray, " unknown"], share: float) -> State:
+    def at(self, unknowns: Float[np.ndarray, " unknown"], share: float) -> State:
         """Potential and residual."""
 
     def step(self, state: State, share: float) -> Float[np.ndarray, " unknown"]:
@@ -68,11 +68,11 @@ class Newton:
 
     def solve(self, problem: Problem) -> tuple[Float[np.ndarray, " unknown"], Record]:
         """The whole load at once; where that fails half of it, and twice as much after a success."""
-        free, done, step = problem.start(), 0.0, 1.0
+        unknowns, done, step = problem.start(), 0.0, 1.0
         record = Record(False, np.inf, 0, 0, 0, np.nan, ())
         while done < 1 and step >= 2.0**-self.halvings:
             share = min(1.0, done + step)
-            found, history, solves = self._carry(problem, free, share)
+            state, history, solves = self._carry(problem, unknowns, share)
             settled = history[-1] <= self.tolerance
             record = Record(
                 converged=settled and share == 1,
@@ -80,20 +80,20 @@ class Newton:
                 iterations=record.iterations + solves,
                 steps=record.steps + settled,
                 cutbacks=record.cutbacks + (not settled),
-                smallest_jacobian=found.smallest_jacobian,
+                smallest_jacobian=state.smallest_jacobian,
                 history=tuple(history),
             )
             if settled:
-                free, done, step = found.free, share, 2 * step
+                unknowns, done, step = state.unknowns, share, 2 * step
             else:
                 step /= 2
-        return free, record
+        return unknowns, record
 
     def _carry(
-        self, problem: Problem, free: Float[np.ndarray, " unknown"], share: float
+        self, problem: Problem, unknowns: Float[np.ndarray, " unknown"], share: float
     ) -> tuple[State, list[float], int]:
         """Iterate at one share of the load; the last residual tells whether it settled."""
-        state, solves = problem.at(free, share), 0
+        state, solves = problem.at(unknowns, share), 0
         history = [state.relative]
         while not state.relative <= self.tolerance and solves < self.iterations:  # NaN has not settled
             try:
@@ -119,7 +119,7 @@ def _lower(problem: Problem, state: State, direction: Float[np.ndarray, " unknow
     """The longest of δu, δu/2, … that lowers Π enough; None if there is none."""
     slope, length = float(state.residual @ direction), 1.0
     for _ in range(BACKTRACKS):
-        trial = problem.at(state.free + length * direction, share)
+        trial = problem.at(state.unknowns + length * direction, share)
         if trial.smallest_jacobian > 0:
             lowered = trial.potential <= state.potential - SUFFICIENT * length * slope
             if lowered or (state.relative < FLAT and trial.relative < state.relative):

@@ -155,3 +155,20 @@ def _line_loads(axis: Axis, degree: int, refine: int) -> Float[np.ndarray, "node
         block = np.einsum("p,pa,pb->ab", weights * axis.spacing / refine, values, hats)
         matrix[element * degree : (element + 1) * degree + 1, cell : cell + 2] += block
     return matrix
+
+
+def node_means(cells: Float[np.ndarray, "*batch cell_x cell_y"]) -> Float[np.ndarray, "*batch x y"]:
+    """Cell values at the nodes: the mean of the one, two or four cells that meet there.
+
+    The trapezoidal integral of the nodal values is the integral over the cells.
+    """
+    wide = np.pad(cells, [(0, 0)] * (cells.ndim - 2) + [(1, 1)] * 2, mode="edge")
+    across = (wide[..., :-1, :] + wide[..., 1:, :]) / 2
+    return (across[..., :-1] + across[..., 1:]) / 2
+
+
+def cells_of(nodes: Float[np.ndarray, "*batch x y"]) -> Float[np.ndarray, "*batch cell_x cell_y"]:
+    """The cell values whose node means are given, in double precision: least squares, exact up to rounding."""
+    wide = [np.pad(np.eye(count - 1), [(1, 1), (0, 0)], mode="edge") for count in nodes.shape[-2:]]
+    inverse_x, inverse_y = (np.linalg.pinv((one[:-1] + one[1:]) / 2) for one in wide)
+    return inverse_x @ nodes.astype(np.float64) @ inverse_y.T

@@ -43,15 +43,14 @@ class TwoSegmentTissue(ElasticBody):
         points = self.mesh.points
         angle = self.angle_at(points[..., 0], points[..., 1])
         families = np.stack([angle, -angle] if self.mirrored else [angle], axis=-1)
-        directions = np.stack([np.cos(families), np.sin(families)], axis=-1)
         young, fibres = np.full(angle.shape, float(self.modulus)), self.fibres
-        return PointMaterial(
+        return PointMaterial.of(
             shear_modulus(young, self.poisson),
             bulk_modulus(young, self.poisson),
-            directions,
+            families,
             np.full(families.shape, float(fibres.stiffness)),
-            float(fibres.exponent),
-            bool(fibres.both_signs),
+            exponent=float(fibres.exponent),
+            both_signs=bool(fibres.both_signs),
         )
 
     @cached_property

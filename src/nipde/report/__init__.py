@@ -1,1 +1,1 @@
-"""Pictures for people."""
+"""Results for people: statements, figures, files and the report page."""

@@ -1,32 +1,35 @@
-"""What `nipde discover` leaves in a folder: fields, kernel, predictor, summary and page."""
+"""The files that `discovery.save(folder)` writes: fields, kernel, predictor, summary and report page."""
 
 import json
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nipde.discovery.discovery import UNSEEN, Discovery
-from nipde.grid import Grid
+from nipde.discovery.discovery import IDENTIFIABLE, Discovery
+from nipde.errors import needing
 from nipde.report.kernel_factors import Factors, factors_of, save_program
 from nipde.report.page.page import page
+from nipde.report.statements import statements
 
 #: Version of the layout of summary.json.
-VERSION = 1
+VERSION = 2
+#: Cells of a grid in the words of meshio, and the order of their corners, by dimension.
+CELLS = {1: ("line", [0, 1]), 2: ("quad", [0, 2, 3, 1]), 3: ("hexahedron", [0, 4, 6, 2, 1, 5, 7, 3])}
 
 
 def save(discovery: Discovery, folder: str | Path, *, dense: bool = False) -> Path:
-    """Write all files; `dense` stores every value of the kernel, too. Returns the folder."""
+    """Write all files; `dense` also stores the kernel as a matrix. Returns the folder."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    kernel, grid = discovery.kernel, discovery.kernel.grid
+    kernel, positions = discovery.kernel, discovery.measurement.positions
     fields, factors = fields_of(discovery), factors_of(kernel)
-    positions = discovery.measurement.positions
     stored: dict[str, Any] = {**positions, **fields, "unit": discovery.material.unit}
     np.savez_compressed(folder / "microstructure.npz", **stored)
     write_csv(folder / "microstructure.csv", discovery, positions, fields)
-    write_vtk(folder / "microstructure.vtk", grid, discovery.measurement.origin, fields)
+    write_vtk(folder / "microstructure.vtk", positions, fields)
     stored = {"left": factors.left, "right": factors.right, **positions}
     if dense:
         stored["dense"] = kernel.dense().detach().cpu().numpy()
@@ -39,17 +42,15 @@ def save(discovery: Discovery, folder: str | Path, *, dense: bool = False) -> Pa
 
 
 def fields_of(discovery: Discovery) -> dict[str, np.ndarray]:
-    """All that is known per node, by name."""
-    material, phases = discovery.material, discovery.phases
-    mask = discovery.measurement.pairs.mask
+    """All fields by name."""
+    material, phases, pairs = discovery.material, discovery.phases, discovery.measurement.pairs
     measured = np.ones(material.values.shape)
-    if mask is not None:
-        whole = mask.expand_as(discovery.measurement.pairs.responses)
-        measured = whole.double().mean((0, 1)).cpu().numpy()
+    if pairs.mask is not None:
+        measured = pairs.mask.expand_as(pairs.responses).double().mean((0, 1)).cpu().numpy()
     return {
-        "b": material.values,
-        "b_low": material.low,
-        "b_high": material.high,
+        "coefficient": material.values,
+        "coefficient_low": material.low,
+        "coefficient_high": material.high,
         "identifiable": material.identifiable,
         "phase": np.asarray(phases.labels, dtype=np.float64),
         "phase_probability": np.asarray(phases.probability),
@@ -58,44 +59,47 @@ def fields_of(discovery: Discovery) -> dict[str, np.ndarray]:
 
 
 def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
-    """The numbers of a discovery; `schema()` says what each of them is."""
+    """The numbers of a discovery; `schema()` describes each of them."""
     measurement, kernel, material, phases = (
         discovery.measurement, discovery.kernel, discovery.material, discovery.phases,
     )  # fmt: skip
-    free = np.asarray(kernel.grid.unknown)
-    pairs = measurement.pairs
-    held_out = discovery.held_out
-    alarm = None
-    if kernel.trust is not None:
-        alarm = {"raised": bool(kernel.alarm.raised), "reasons": kernel.alarm.reasons()}
+    interior = np.asarray(kernel.grid.unknown)
+    pairs, held_out, loads, test = (
+        measurement.pairs, discovery.held_out, discovery.recommended_loads, kernel.outlier_test
+    )  # fmt: skip
     return {
         "version": VERSION,
-        "verdict": list(discovery.verdict),
+        "statements": list(statements(discovery)),
         "units": {**vars(measurement.units), "coefficient": material.unit},
         "grid": {**kernel.grid.to_dict(), "origin": list(measurement.origin)},
         "pairs": {
             "count": pairs.count,
             "noise": None if pairs.noise is None else float(pairs.noise),
-            "measured_share": 1.0
-            if pairs.mask is None
-            else float(pairs.mask.expand_as(pairs.responses).double().mean()),
+            "measured_share": float(fields_of(discovery)["measured_share"].mean()),
         },
-        "material": {
-            "median": float(np.median(material.values[free])),
+        "coefficient": {
+            "name": material.quantity,
+            "median": float(np.median(material.values[interior])),
             "level": material.level,
             "calibrated": material.calibrated,
-            "median_low": float(np.median(material.low[free])),
-            "median_high": float(np.median(material.high[free])),
-            "identifiable_share": float(np.mean(material.identifiable[free] >= UNSEEN)),
+            "median_low": float(np.median(material.low[interior])),
+            "median_high": float(np.median(material.high[interior])),
+            "identifiable_share": float(np.mean(material.identifiable[interior] >= IDENTIFIABLE)),
         },
         "phases": {
             "method": phases.method,
             "thresholds": list(phases.thresholds),
-            "levels": list(phases.levels),
-            "shares": [float(np.mean(phases.labels[free] == number)) for number in range(len(phases.levels))],
-            "uncertain_share": float(np.mean(phases.uncertain[free])),
+            "medians": list(phases.medians),
+            "shares": [float(np.mean(phases.labels[interior] == number)) for number in range(len(phases.medians))],
+            "uncertain_share": float(np.mean(phases.uncertain[interior])),
         },
-        "alarm": alarm,
+        "outlier_test": None
+        if test is None
+        else {
+            "is_outlier": bool(test.is_outlier),
+            "threshold": test.threshold,
+            "z_scores": {name: _finite(float(score)) for name, score in test.scores.items()},
+        },
         "held_out": None
         if held_out is None
         else {
@@ -103,55 +107,49 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
             "errors": [float(error) for error in held_out.errors],
             "mean_error": float(held_out.errors.mean()),
         },
-        "classical": [
-            {"name": one.name, "held_out_error": _number(one.held_out_error), "seconds": one.seconds}
-            for one in discovery.rivals
+        "baselines": [
+            {"name": one.name, "held_out_error": _finite(one.held_out_error), "seconds": one.seconds}
+            for one in discovery.baselines
         ],
-        "next_loads": [
-            {"name": name, "gain": float(gain)}
-            for name, gain in zip(discovery.next_loads.names, discovery.next_loads.gains, strict=True)
+        "recommended_loads": [
+            {"name": name, "gain": float(gain)} for name, gain in zip(loads.names, loads.gains, strict=True)
         ],
-        "kernel": {"rank": len(factors.left), "left_out": factors.left_out},
-        "notes": [vars(note) for note in measurement.notes],
+        "kernel": {"rank": len(factors.left), "truncation_error": factors.truncation_error},
+        "notes": [{"kind": note.kind, "text": str(note)} for note in measurement.notes],
         "provenance": discovery.provenance,
     }
 
 
 def schema() -> dict[str, Any]:
     """JSON schema of summary.json."""
-    found: dict[str, Any] = json.loads((files("nipde.report") / "summary.schema.json").read_text())
-    return found
+    content: dict[str, Any] = json.loads((files("nipde.report") / "summary.schema.json").read_text())
+    return content
 
 
 def write_csv(
     path: Path, discovery: Discovery, positions: dict[str, np.ndarray], fields: dict[str, np.ndarray]
 ) -> None:
-    """One row per node: where it is, and all fields; units stand in the header."""
-    where = np.meshgrid(*positions.values(), indexing="ij")
-    table = np.column_stack([column.reshape(-1) for column in (*where, *fields.values())])
+    """One row per node: its position and all fields; units stand in the header."""
+    points = np.meshgrid(*positions.values(), indexing="ij")
+    table = np.column_stack([column.reshape(-1) for column in (*points, *fields.values())])
     lengths = [f"{name} [{discovery.measurement.units.length}]" for name in positions]
-    others = [f"{name} [{discovery.material.unit if name.startswith('b') else 1}]" for name in fields]
+    others = [f"{name} [{discovery.material.unit if name.startswith('coefficient') else 1}]" for name in fields]
     np.savetxt(path, table, delimiter=",", header=",".join((*lengths, *others)), comments="", fmt="%.9g")
 
 
-def write_vtk(path: Path, grid: Grid, origin: tuple[float, ...], fields: dict[str, np.ndarray]) -> None:
-    """Legacy VTK, regular points: ParaView opens it."""
-    missing = 3 - grid.dimension
-    lines = [
-        "# vtk DataFile Version 3.0",
-        "nipde: what was found inside",
-        "ASCII",
-        "DATASET STRUCTURED_POINTS",
-        f"DIMENSIONS {' '.join(map(str, (*grid.shape, *(1,) * missing)))}",
-        f"ORIGIN {' '.join(f'{value:.9g}' for value in (*origin, *(0.0,) * missing))}",
-        f"SPACING {' '.join(f'{value:.9g}' for value in (*grid.spacing, *(1.0,) * missing))}",
-        f"POINT_DATA {grid.size}",
-    ]
-    for name, field in fields.items():
-        lines += [f"SCALARS {name} double 1", "LOOKUP_TABLE default"]
-        lines += [f"{value:.9g}" for value in field.reshape(-1, order="F")]
-    path.write_text("\n".join(lines) + "\n")
+def write_vtk(path: Path, positions: dict[str, np.ndarray], fields: dict[str, np.ndarray]) -> None:
+    """All fields at the nodes, for ParaView."""
+    with needing("meshio", extra="report"):
+        import meshio
+    points = np.stack([axis.reshape(-1) for axis in np.meshgrid(*positions.values(), indexing="ij")], -1)
+    points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
+    nodes = np.arange(len(points)).reshape([len(axis) for axis in positions.values()])
+    sides = product((slice(None, -1), slice(1, None)), repeat=nodes.ndim)
+    kind, order = CELLS[nodes.ndim]
+    cells = np.stack([nodes[side].reshape(-1) for side in sides], -1)[:, order]
+    values = {name: np.ascontiguousarray(field, dtype=float).reshape(-1) for name, field in fields.items()}
+    meshio.Mesh(points, [(kind, cells)], point_data=values).write(path, file_format="vtk42")
 
 
-def _number(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""A kernel in few numbers, K(x, y) ≈ Σ_r a_r(x) b_r(y), by its largest singular values; and as a program."""
+"""Truncated singular value decomposition of a kernel, K(x, y) ≈ Σ_r a_r(x) b_r(y); and the kernel as a program."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from nipde.kernels.base import Kernel
 
 #: Up to this many nodes all singular values are computed, and programs hold the whole kernel.
 WHOLE_UP_TO = 2000
-#: What is left out, over the whole, in the mean square over loads without preference.
+#: Truncation error ‖K - Σ‖ / ‖K‖ at most.
 TOLERANCE = 1e-3
 #: Terms at most.
 MOST = 400
@@ -24,11 +24,11 @@ MOST = 400
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """`left` are the a_r, `right` the b_r; `left_out` is ‖K - Σ‖ / ‖K‖, or None where only the largest are known."""
+    """`left` are the a_r, `right` the b_r; `truncation_error` is ‖K - Σ‖ / ‖K‖, None if unknown."""
 
     left: Float[ndarray, "rank *space"]
     right: Float[ndarray, "rank *space"]
-    left_out: float | None
+    truncation_error: float | None
 
 
 def factors_of(kernel: Kernel) -> Factors:
@@ -39,7 +39,7 @@ def factors_of(kernel: Kernel) -> Factors:
         left, sizes, right = np.linalg.svd(values)
         tails = np.sqrt(np.cumsum(sizes[::-1] ** 2)[::-1] / np.sum(sizes**2))
         rank = min(MOST, int(np.count_nonzero(tails > TOLERANCE)))
-        left_out = float(tails[rank]) if rank < len(tails) else 0.0
+        truncation_error = float(tails[rank]) if rank < len(tails) else 0.0
     else:
         # The operator weighs with w; between two √w its factors are orthogonal.
         whole = kernel.as_linear_operator()
@@ -51,24 +51,24 @@ def factors_of(kernel: Kernel) -> Factors:
         )
         left, sizes, right = svds(operator, k=min(MOST, grid.size - 2), random_state=0)
         left, sizes, right = left[:, ::-1], sizes[::-1], right[::-1]
-        rank, left_out = len(sizes), None
+        rank, truncation_error = len(sizes), None
     amounts = np.sqrt(sizes[:rank])
     return Factors(
         (left[:, :rank] * amounts / root[:, None]).T.reshape(rank, *grid.shape),
         (right[:rank] * amounts[:, None] / root).reshape(rank, *grid.shape),
-        left_out,
+        truncation_error,
     )
 
 
 def save_program(kernel: Kernel, factors: Factors, path: Path) -> None:
     """A program loads `(load, *space)` -> responses `(load, *space)` that torch runs without nipde."""
-    program = _Answers(kernel, factors).eval()
-    some = torch.zeros(2, *kernel.grid.shape)
-    exported = torch.export.export(program, (some,), dynamic_shapes=({0: Dim("loads", min=1)},))
+    program = _Program(kernel, factors).eval()
+    example = torch.zeros(2, *kernel.grid.shape)
+    exported = torch.export.export(program, (example,), dynamic_shapes=({0: Dim("loads", min=1)},))
     torch.export.save(exported, path)
 
 
-class _Answers(nn.Module):
+class _Program(nn.Module):
     """Loads in, responses out: one matrix product, or two thin ones."""
 
     left: Tensor

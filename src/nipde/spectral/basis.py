@@ -129,6 +129,6 @@ def basis_of(axis: Axis, *, modes: int | None = None) -> Basis:
 def nodal_matrix(axis: Axis, *, modes: int | None = None) -> Float[np.ndarray, "node mode"]:
     """Φ with Φᵀ diag(w) Φ = 1 in the axis' quadrature; the alternating mode, whose sum doubles, is rescaled."""
     columns = basis_of(axis, modes=modes).values(axis.coordinates)
-    if axis.boundary.clamped:
+    if axis.boundary.essential:
         columns[[0, -1]] = 0.0  # sin(mπ) is zero, not 1e-16
     return columns / np.sqrt(axis.weights @ columns**2)

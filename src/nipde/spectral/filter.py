@@ -80,7 +80,7 @@ def _places(shape: Sequence[int], modes: Sequence[int], waves: Sequence[int]) ->
     dimension = len(shape)
     # Corners are numbered as they are written: the first axis' bit runs fastest, later ones cover earlier ones.
     table = np.arange(2 ** (dimension - 1) * int(np.prod(modes))).reshape(-1, *modes)
-    found = np.full((*waves, 2 ** (dimension - 1)), -1)
+    positions = np.full((*waves, 2 ** (dimension - 1)), -1)
     for wave in np.ndindex(*waves):
         for number, signs in enumerate(product((1, -1), repeat=dimension - 1)):
             corner, local = 0, []
@@ -90,8 +90,8 @@ def _places(shape: Sequence[int], modes: Sequence[int], waves: Sequence[int]) ->
                 corner += int(covered) << axis
                 local.append(row - start if covered else row)
             if all(row < kept for row, kept in zip(local, modes, strict=False)):
-                found[(*wave, number)] = table[(corner, *local, wave[-1])]
-    return found.transpose(*reversed(range(dimension)), dimension).reshape(-1, 2 ** (dimension - 1))
+                positions[(*wave, number)] = table[(corner, *local, wave[-1])]
+    return positions.transpose(*reversed(range(dimension)), dimension).reshape(-1, 2 ** (dimension - 1))
 
 
 def _turns(dimension: int) -> NDArray[np.float64]:

@@ -61,6 +61,12 @@ class Transform(ABC):
             total = total.unsqueeze(-1) + like.new_tensor(basis.wavenumbers**2)
         return total
 
+    def inverse_laplacian(self, like: Tensor) -> Float[Tensor, "*mode"]:
+        """1/|k|², the multipliers of (-Δ)⁻¹; the constant, on which -Δ is 0, counts as the longest wave."""
+        squares = self.squared_wavenumbers(like)
+        longest = squares[squares > 0].min()
+        return 1 / torch.where(squares > 0, squares, longest)
+
     @abstractmethod
     def _analyse(self, place: int, field: Tensor) -> Tensor:
         """Transform axis `place` of the grid."""

@@ -17,9 +17,24 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nipde.spectral.scratch import Scratch
-
 Matrices = tuple[Float[Tensor, "coefficient node"], ...]
+
+
+class Scratch:
+    """Memory of intermediate results, one tensor per name and shape; written again, it stays in the cache.
+
+    Give one to calls that follow each other, never to two at the same time.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], Tensor] = {}
+
+    def __call__(self, name: str, like: Tensor, *shape: int) -> Float[Tensor, "*shape"]:
+        """Values of the last use of this name."""
+        key = (name, shape, like.dtype, like.device)
+        if key not in self._kept:
+            self._kept[key] = like.new_empty(shape)
+        return self._kept[key]
 
 
 def wave_matrices(shape: Sequence[int], waves: Sequence[int], *, like: Tensor) -> Matrices:
@@ -63,13 +78,13 @@ def _along(
     lead, _, done, columns = field.shape
     if not _may_write(field):
         return matrix @ field.transpose(1, 2)
-    found = _memory(scratch, field, lead, done, matrix.shape[0], columns)
+    product = _memory(scratch, field, lead, done, matrix.shape[0], columns)
     if done == 1:
-        torch.bmm(matrix.expand(lead, -1, -1), field.squeeze(2), out=found.squeeze(1))
-        return found
-    for one, into in zip(field, found, strict=True):
+        torch.bmm(matrix.expand(lead, -1, -1), field.squeeze(2), out=product.squeeze(1))
+        return product
+    for one, into in zip(field, product, strict=True):
         torch.bmm(matrix.expand(done, -1, -1), one.transpose(0, 1), out=into)
-    return found
+    return product
 
 
 def _back(
@@ -79,13 +94,13 @@ def _back(
     lead, done, _, columns = field.shape
     if not _may_write(field):
         return (matrix.T @ field).transpose(1, 2).contiguous()
-    found = _memory(scratch, field, lead, matrix.shape[1], done, columns)
+    product = _memory(scratch, field, lead, matrix.shape[1], done, columns)
     if done == 1:
-        torch.bmm(matrix.T.expand(lead, -1, -1), field.squeeze(1), out=found.squeeze(2))
-        return found
-    for one, into in zip(field, found, strict=True):
+        torch.bmm(matrix.T.expand(lead, -1, -1), field.squeeze(1), out=product.squeeze(2))
+        return product
+    for one, into in zip(field, product, strict=True):
         torch.bmm(matrix.T.expand(done, -1, -1), one, out=into.transpose(0, 1))
-    return found
+    return product
 
 
 def _memory(scratch: Scratch | None, like: Tensor, *shape: int) -> Tensor:

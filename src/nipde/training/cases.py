@@ -1,7 +1,7 @@
 """Recipes by name: the paper's models at the paper's sizes, with a training schedule for processors; and our own model.
 
 The authors' scripts train for 450,000 steps of 100 samples on a graphics card; how these schedules were chosen instead,
-and on what, stands in docs/training.md.
+and on what, stands in docs/how-to/training.md.
 """
 
 from dataclasses import replace

@@ -1,22 +1,104 @@
 """A recipe and archives to the batches of every step.
 
-All samples of a step come from one archive, with as many pairs, the same share of noise and the same turn of the box;
-each of these is drawn from (seed, step), so processes agree without a word.
+All samples of a step come from one archive, with as many pairs, the same share of noise and the same symmetry of the
+box; each of these is drawn from (seed, step), so processes agree without exchanging a word. Systems stay in memory
+where they fit; else the next batch is read while one is used.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
-from nipde.context.sampling import Sampler, Shared, places_of, shared_choice
-from nipde.context.symmetry import check_components, symmetries
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from nipde.context.noise import with_white_noise_each
+from nipde.context.pairs import Pairs
+from nipde.context.sampling import Draw, Sampler, Shared, places_of, shared_choice
+from nipde.context.symmetry import Symmetry, check_components, symmetries, transformed
 from nipde.data.archive import Archive
 from nipde.errors import TrainingError
-from nipde.training.group import Group
+from nipde.training.processes import Group
 from nipde.training.recipe import TrainingRecipe
-from nipde.training.source import Batch, Source, stream
-from nipde.training.task import training_source
+
+#: Parts of archives up to this size, those of a run together, are read once and kept.
+HELD_BYTES = 4 * 2**30
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Contexts, queries with their true responses, and which systems these are."""
+
+    context: Pairs
+    loads: Float[Tensor, "sample query component *space"]
+    responses: Float[Tensor, "sample query component *space"]
+    #: Index in the archive of every sample's system.
+    systems: Int[np.ndarray, " sample"]
+
+    def transformed(self, by: Symmetry) -> "Batch":
+        """The same samples after a symmetry of the box, contexts and queries alike."""
+        context, grid = self.context, self.context.grid
+        moved = replace(
+            context, loads=transformed(context.loads, by, grid), responses=transformed(context.responses, by, grid)
+        )
+        return Batch(moved, transformed(self.loads, by, grid), transformed(self.responses, by, grid), self.systems)
+
+
+class Source:
+    """One part of an archive as batches; draws count systems from 0 within the part, pairs from 0 within `pairs`."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        part: str,
+        *,
+        pairs: Int[np.ndarray, " pair"] | None = None,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+        held_bytes: int = HELD_BYTES,
+        sharing: int = 1,
+        limit: int | None = None,
+    ) -> None:
+        self.archive, self.dtype, self.device = archive, dtype, device
+        self.systems = archive.indices(part)[:limit]
+        if not len(self.systems):
+            raise TrainingError(
+                f"the archive has no {part} systems", expected="at least one",
+                remedy="generate it with more systems, or another --split",
+            )  # fmt: skip
+        self.pairs = archive.load_indices("train") if pairs is None else pairs
+        quantities = archive.quantities
+        values = archive.grid.size * (len(quantities.load.components) + len(quantities.response.components))
+        size = len(self.systems) * len(self.pairs) * values * torch.finfo(dtype).bits // 8
+        self.held = self._read(np.arange(len(self.systems))) if size * sharing <= held_bytes else None
+
+    def batch(self, draw: Draw, *, noise: float = 0.0, load_noise: float = 0.0) -> Batch:
+        """The samples of a draw; without queries, the context itself is queried."""
+        if self.held is None:
+            distinct, places = np.unique(draw.systems, return_inverse=True)
+            fields = self._read(distinct)
+        else:
+            places, fields = draw.systems, self.held
+
+        def take(field: Tensor, pairs: Int[np.ndarray, "sample pair"]) -> Tensor:
+            rows = torch.as_tensor(places[:, None] * field.shape[1] + pairs)
+            return field.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, rows.shape).to(self.device)
+
+        loads, responses = (take(field, draw.contexts) for field in fields)
+        context = Pairs(self.archive.grid, loads, responses, noise=0.0)
+        if noise or load_noise:
+            context = with_white_noise_each(context, share=noise, load_share=load_noise, seeds=draw.seeds.tolist())
+        if draw.queries.shape[1]:
+            loads, responses = (take(field, draw.queries) for field in fields)
+        return Batch(context, loads, responses, self.systems[draw.systems])
+
+    def _read(self, systems: Int[np.ndarray, " system"]) -> tuple[Tensor, Tensor]:
+        read = self.archive.read(self.systems[systems], pairs=self.pairs.tolist())
+        return torch.as_tensor(read.loads).to(self.dtype), torch.as_tensor(read.responses).to(self.dtype)
 
 
 @dataclass(frozen=True)
@@ -50,8 +132,8 @@ class Feed:
         batch = source.batch(sampler.draw(step, places), noise=noise, load_noise=recipe.load_noise)
         if not recipe.symmetries:
             return batch
-        turns = symmetries(source.archive.grid)
-        return batch.turned(turns[self._choice("symmetry", len(turns), step)])
+        group = symmetries(source.archive.grid)
+        return batch.transformed(group[self._choice("symmetry", len(group), step)])
 
     def _orders(self, first: int) -> Iterator[Callable[[], Batch]]:
         recipe, group = self.recipe, self.group
@@ -62,6 +144,33 @@ class Feed:
 
     def _choice(self, what: Shared, among: int, step: int) -> int:
         return shared_choice(what, among=among, seed=self.recipe.seed, step=step)
+
+
+def training_source(
+    recipe: TrainingRecipe, archive: Archive, group: Group, *, sharing: int = 1
+) -> tuple[Source, Sampler]:
+    """Training systems and training loads, and how they are drawn; `sharing` archives share the memory."""
+    source = Source(archive, "train", dtype=getattr(torch, recipe.precision), device=group.device, sharing=sharing)
+    sampler = Sampler(
+        systems=len(source.systems), pairs=len(source.pairs), context=recipe.context,
+        queries=recipe.queries, orders=recipe.orders, seed=recipe.seed,
+    )  # fmt: skip
+    return source, sampler
+
+
+def stream(orders: Iterable[Callable[[], Batch]], *, ahead: bool) -> Iterator[Batch]:
+    """The batch of every order; `ahead` makes the next one while one is used."""
+    if not ahead:
+        yield from (order() for order in orders)
+        return
+    with ThreadPoolExecutor(1) as reader:
+        coming = None
+        for order in orders:
+            ready, coming = coming, reader.submit(order)
+            if ready is not None:
+                yield ready.result()
+        if coming is not None:
+            yield coming.result()
 
 
 def _check(recipe: TrainingRecipe, archives: Sequence[Archive]) -> None:

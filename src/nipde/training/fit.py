@@ -1,22 +1,21 @@
 """One call: a recipe, archives and a folder in; the best weights by validation out, and a log of how they came."""
 
+import fcntl
 import os
 import signal
 import warnings
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from nipde.context.sampling import places_of
-from nipde.data.allocator import keep_freed_memory
-from nipde.errors import StoppedEarly
-from nipde.training.archives import One, gathered
-from nipde.training.group import joined
-from nipde.training.lock import locked
-from nipde.training.loop import Observer, train
-from nipde.training.observers import Log, Saver, Selector, listening
+from nipde.data.generation import keep_freed_memory
+from nipde.errors import StoppedEarly, TrainingError
+from nipde.training.callbacks import Log, Saver, Selector, listening
+from nipde.training.loop import Callback, train
+from nipde.training.processes import joined
 from nipde.training.recipe import TrainingRecipe
-from nipde.training.run import Run, opened, restarted
+from nipde.training.run import One, Run, gathered, opened, restarted
 
 #: Memory that stays with the process between steps; what a step frees, the next one needs again.
 KEEP_BYTES = 2**31 - 1
@@ -31,7 +30,7 @@ def fit(
     save_seconds: float = 60.0,
     log_every: int = 20,
     tensorboard: bool = False,
-    watchers: Sequence[Observer] = (),
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Train, or go on training with `resume`; `run.stopped_by` says whether a signal ended it before its time.
 
@@ -46,13 +45,33 @@ def fit(
         run = opened(folder, recipe, archives, group, resume=resume)
         selector = Selector(folder, run)
         places_of(recipe.batch, rank=0, ranks=group.ranks * recipe.parts)
-        observers: list[Observer] = [selector]
+        every: list[Callback] = [selector]
         if group.rank == 0:
-            observers += [Log(folder, selector, every=log_every, tensorboard=tensorboard), *watchers]
-        with locked(folder) if group.rank == 0 else nullcontext(), listening(run):
-            train(run, [*observers, Saver(folder, seconds=save_seconds)])
+            every += [Log(folder, selector, every=log_every, tensorboard=tensorboard), *callbacks]
+        with _locked(folder) if group.rank == 0 else nullcontext(), listening(run):
+            train(run, [*every, Saver(folder, seconds=save_seconds)])
     if run.stopped_by and group.rank == 0:
         name = signal.Signals(run.stopped_by).name
         message = f"{name} stopped training after step {run.step}, all is saved in {folder}: resume=True goes on"
         warnings.warn(message, StoppedEarly, stacklevel=2)
     return run
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process writes into a folder at a time; the system releases the lock when it dies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TrainingError(
+                expected="a folder in which nobody trains", got=f"{folder}, in which a process does",
+                remedy="wait for its end, stop it, or choose another folder",
+            ) from None  # fmt: skip
+        yield
+    finally:
+        os.close(descriptor)
+        with suppress(OSError):  # not empty
+            folder.rmdir()

@@ -1,23 +1,21 @@
-"""The loop: draw, answer, differentiate, step. Whatever else a run needs watches it as an observer."""
+"""The loop: draw, predict, differentiate, step. Whatever else a run needs is a callback."""
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from nipde.errors import NonFiniteError
-from nipde.training.feed import Feed
+from nipde.training.feed import Batch, Feed
 from nipde.training.run import SIGNALS, Run
-from nipde.training.source import Batch
 
 
 @dataclass(frozen=True)
 class Report:
-    """One step as observers see it."""
+    """One step as callbacks see it."""
 
     step: int
     loss: float
@@ -25,8 +23,8 @@ class Report:
     gradient_norm: float
 
 
-class Observer(Protocol):
-    """Sees a run after every step, when the weights are those of `run.step`."""
+class Callback:
+    """Is called after every step, when the weights are those of `run.step`; does nothing unless a method is defined."""
 
     def started(self, run: Run) -> None:
         """Before the first step of this sitting."""
@@ -38,20 +36,20 @@ class Observer(Protocol):
         """After the last step of this sitting, also when a signal ended it."""
 
 
-def train(run: Run, observers: Sequence[Observer]) -> None:
+def train(run: Run, callbacks: Sequence[Callback]) -> None:
     """Take steps until the recipe is fulfilled or a signal asks for an end."""
     feed = Feed.of(run.recipe, run.archives, run.group)
     batches = feed.batches(run.step)
     shared = DistributedDataParallel(run.task) if run.group.ranks > 1 else run.task
-    for observer in observers:
-        observer.started(run)
+    for callback in callbacks:
+        callback.started(run)
     clock = _Clock(run)
     while run.progress < 1 and not run.stopped_by:
         report = _step(run, shared, feed, batches, clock)
-        for observer in observers:
-            observer.stepped(run, report)
-    for observer in observers:
-        observer.ended(run)
+        for callback in callbacks:
+            callback.stepped(run, report)
+    for callback in callbacks:
+        callback.ended(run)
 
 
 def _step(run: Run, shared: torch.nn.Module, feed: Feed, batches: Iterator[Batch], clock: "_Clock") -> Report:
@@ -71,12 +69,12 @@ def _step(run: Run, shared: torch.nn.Module, feed: Feed, batches: Iterator[Batch
         loss += float(means.mean()) / recipe.parts
         bad += batch.systems[~torch.isfinite(means).cpu().numpy()].tolist()
     norm = _clipped(run.task, recipe.clip)
-    # One small exchange: the loss, whether all is well, the first process's clock, and whether anyone was told to stop.
-    loss, wrong, run.seconds, *told = group.sum(
+    # One small exchange: the loss, whether all is well, the first process's clock, and signals received.
+    loss, wrong, run.seconds, *received = group.sum(
         loss / group.ranks,
         float(not (torch.isfinite(torch.tensor([loss, norm])).all())),
         clock() if group.rank == 0 else 0.0,
-        *(float(run.told == signal) for signal in SIGNALS),
+        *(float(run.pending_signal == signal) for signal in SIGNALS),
     )
     if wrong:
         which = f"system(s) {sorted(set(bad))}" if bad else "no single system"
@@ -86,7 +84,7 @@ def _step(run: Run, shared: torch.nn.Module, feed: Feed, batches: Iterator[Batch
             got=f"others from {which}{of}",
             remedy="what was saved before is finite; lower the learning rate, or look at these systems",
         )  # fmt: skip
-    run.stopped_by = next((int(signal) for signal, count in zip(SIGNALS, told, strict=True) if count), 0)
+    run.stopped_by = next((int(signal) for signal, count in zip(SIGNALS, received, strict=True) if count), 0)
     run.optimiser.step()
     run.step += 1
     return Report(run.step, loss, rate, norm)

@@ -6,9 +6,17 @@ from typing import Any, Literal, Self
 
 from nipde.data.recipe import option
 from nipde.errors import TrainingError
+from nipde.estimators.base import Model
+from nipde.estimators.registry import model_class
+from nipde.grid import Grid
 
 ABOVE_ZERO = ("steps", "minutes", "context", "batch", "parts", "learning_rate", "clip", "validate_every",
               "validation_systems")  # fmt: skip
+#: Variants of NAO in the paper.
+VARIANTS: dict[str, tuple[str, dict[str, bool]]] = {
+    "nao-f": ("nao", {"full_norms": True}),
+    "nao-wp": ("nao", {"token_projections": True}),
+}
 Kind = Literal["nips", "nips-mlp", "nao", "nao-f", "nao-wp", "afno", "conditioned"]
 
 
@@ -23,7 +31,18 @@ class ModelRecipe:
     prior: Literal["elliptic", "gated"] = option("elliptic", "prior of the conditioned model: elliptic or gated")
     drift: bool = option(False, "let the prior of the conditioned model have a drift, so that it need not be symmetric")
     terms: int = option(12, "terms of the prior of the conditioned model")
-    head: bool = option(False, "let a gated prior answer with what is not linear in the load, too")
+    head: bool = option(False, "add a nonlinear correction to a gated prior")
+
+    def build(self, grid: Grid, *, pairs: int, components: tuple[int, int] = (1, 1)) -> Model:
+        """The model for such data, of fresh weights; `components` are those of a response and of a load."""
+        kind, variant = VARIANTS.get(self.kind, (self.kind, {}))
+        known = {name: value for name, value in asdict(self).items() if name not in ("kind", "modes")}
+        known |= {"grid": grid, "dimension": grid.dimension, "pairs": pairs, **variant}
+        known["components"] = components if self.adapts else components[1]
+        known["modes"] = None if self.modes is None else (self.modes,) * grid.dimension
+        model = model_class(kind)
+        names = [field.name for field in fields(model.Config) if field.name in known]
+        return model.from_config(model.Config(**{name: known[name] for name in names}))
 
     @property
     def adapts(self) -> bool:
@@ -90,7 +109,7 @@ class TrainingRecipe:
 
     @property
     def noises(self) -> tuple[float, ...]:
-        """Every level of noise on responses; validation takes the first."""
+        """Every share of noise on responses; validation takes the first."""
         return _each(self.noise)
 
     def progress(self, step: int, seconds: float) -> float:

@@ -1,4 +1,8 @@
-"""The state of a run: what a checkpoint holds, and everything needed to take the next step."""
+"""The state of a run: what a checkpoint holds, and everything needed to take the next step.
+
+A step minimises the mean over functions of the relative L² error of the estimated kernel's responses; a model with a
+prior may be trained on the error of the prior alone as well.
+"""
 
 import json
 import os
@@ -10,20 +14,49 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from jaxtyping import Float
+from torch import Tensor, nn
 
-import nipde
-from nipde.data.archive import Archive
+from nipde.data.archive import Archive, open_archive
 from nipde.errors import TrainingError
-from nipde.training import checkpoint
-from nipde.training.archives import digest_of, gathered
-from nipde.training.group import Group
+from nipde.evaluation.metrics import relative_errors
+from nipde.training.feed import Batch
+from nipde.training.processes import Group
 from nipde.training.recipe import TrainingRecipe
-from nipde.training.task import Task, task_of
+from nipde.weights import checkpoint
+from nipde.weights.models import BEST, LAST, record_of, tensors_of
 
+#: An archive, or where it is.
+One = Archive | str | os.PathLike[str]
 #: What asks a run to save and end.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-RECIPE, LAST, BEST = "recipe.json", "last.safetensors", "best.safetensors"
+RECIPE = "recipe.json"
+
+
+class Task(nn.Module):
+    """A network together with its loss: the module that processes share the gradients of."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: Batch, *, prior_weight: float = 0.0) -> Float[Tensor, "sample query"]:
+        """Relative error of every response, plus `prior_weight` times that of the prior alone."""
+        kernel, grid = self.model(batch.context), batch.context.grid
+        if not prior_weight:
+            return relative_errors(grid, kernel.predict(batch.loads), batch.responses)
+        responses, by_prior = kernel.predict_with_prior(batch.loads)
+        prior_errors = relative_errors(grid, by_prior, batch.responses)
+        return relative_errors(grid, responses, batch.responses) + prior_weight * prior_errors
+
+
+def task_of(recipe: TrainingRecipe, archive: Archive) -> Task:
+    """The task with weights drawn from the recipe's seed."""
+    torch.manual_seed(recipe.seed)
+    quantities = archive.quantities
+    components = (len(quantities.response.components), len(quantities.load.components))
+    model = recipe.model.build(archive.grid, pairs=recipe.contexts[0], components=components)
+    return Task(model.to(dtype=getattr(torch, recipe.precision)))
 
 
 @dataclass
@@ -40,8 +73,8 @@ class Run:
     seconds: float = 0.0
     best: float = float("inf")
     best_step: int = 0
-    #: Signal this process was told to stop by, and the one all processes agree to stop by.
-    told: int = 0
+    #: Signal that this process has received, and the one by which all processes agree to stop.
+    pending_signal: int = 0
     stopped_by: int = 0
     #: A warning for the person who continues the run, if there is one.
     notes: list[str] = field(default_factory=list)
@@ -69,7 +102,7 @@ class Run:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything a later process needs to go on, bit by bit as if nothing had happened."""
-        tensors = {f"model.{name}": value for name, value in self.task.model.state_dict().items()}
+        tensors = tensors_of(self.task.model)
         moments = self.optimiser.state_dict()["state"]
         for place, (name, _) in enumerate(self.task.model.named_parameters()):
             for kind, value in moments.get(place, {}).items():
@@ -112,15 +145,33 @@ class Run:
     def card(self) -> dict[str, Any]:
         """What weights are, without which they are only numbers."""
         return {
-            "nipde": nipde.__version__,
+            **record_of(self.task.model),
             "recipe": self.recipe.to_dict(),
             "grid": self.archive.grid.to_dict(),
-            "components": len(self.archive.quantities.load.components),
-            "response_components": len(self.archive.quantities.response.components),
             "data": digest_of(self.archives),
             "step": self.step,
             "seconds": self.seconds,
         }
+
+
+def gathered(data: One | Sequence[One]) -> tuple[Archive, ...]:
+    """All archives, opened; raises unless their fields have as many components and axes."""
+    given = [data] if isinstance(data, Archive | str | os.PathLike) else list(data)
+    if not given:
+        raise TrainingError(expected="at least one archive", got="none", remedy="say what to learn from")
+    archives = tuple(one if isinstance(one, Archive) else open_archive(one) for one in given)
+    for other in archives[1:]:
+        if _kind(other) != _kind(archives[0]):
+            raise TrainingError(
+                "archives do not go together", expected=f"{_kind(archives[0])} as in {archives[0].storage.address}",
+                got=f"{_kind(other)} in {other.storage.address}", remedy="train on them one by one",
+            )  # fmt: skip
+    return archives
+
+
+def digest_of(archives: Sequence[Archive]) -> str:
+    """The digest of one archive; those of several, in order."""
+    return "+".join(archive.digest for archive in archives)
 
 
 def opened(
@@ -186,3 +237,8 @@ def _check_same(kept: dict[str, Any], recipe: TrainingRecipe, digest: str) -> No
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _kind(archive: Archive) -> str:
+    load, response = (len(quantity.components) for quantity in (archive.quantities.load, archive.quantities.response))
+    return f"{archive.grid.dimension} axes, {load} component(s) of a load, {response} of a response"

@@ -9,12 +9,12 @@ import torch
 from nipde.context.sampling import Draw, Sampler
 from nipde.data.archive import Archive
 from nipde.errors import NonFiniteError, TrainingError
-from nipde.training.group import Group
+from nipde.training.feed import Source
+from nipde.training.processes import Group
 from nipde.training.recipe import TrainingRecipe
-from nipde.training.source import Source
-from nipde.training.task import Task
+from nipde.training.run import Task
 
-#: Loads per system that are asked for, at most, and systems at a time.
+#: Queries per system at most, and systems at a time.
 QUERIES, TOGETHER = 20, 10
 
 
@@ -26,14 +26,14 @@ class Validated:
     in_context: float
 
 
-def mean_of(found: Sequence[Validated]) -> Validated:
+def mean_of(each: Sequence[Validated]) -> Validated:
     """Over several archives, each of equal weight."""
-    held_out, in_context = ([getattr(one, name) for one in found] for name in ("held_out", "in_context"))
-    return Validated(sum(held_out) / len(found), sum(in_context) / len(found))
+    held_out, in_context = ([getattr(one, name) for one in each] for name in ("held_out", "in_context"))
+    return Validated(sum(held_out) / len(each), sum(in_context) / len(each))
 
 
 class Validator:
-    """Looks at the same contexts and queries every time; processes share the systems."""
+    """The same contexts and queries every time; processes share the systems."""
 
     def __init__(self, recipe: TrainingRecipe, archive: Archive, group: Group) -> None:
         known = archive.load_indices("train")
@@ -80,6 +80,6 @@ class Validator:
         return Validated(held_out, in_context)
 
 
-def _some(draw: Draw, chosen: np.ndarray, *, queries: bool = True) -> Draw:
-    asked = draw.queries[chosen] if queries else draw.queries[chosen, :0]
-    return Draw(draw.systems[chosen], draw.contexts[chosen], asked, draw.seeds[chosen])
+def _some(draw: Draw, which: np.ndarray, *, queries: bool = True) -> Draw:
+    queried = draw.queries[which] if queries else draw.queries[which, :0]
+    return Draw(draw.systems[which], draw.contexts[which], queried, draw.seeds[which])

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-#: The noise is sought where loads say least about the kernel: there it is most of what is seen, and few data suffice.
+#: The noise is sought where loads say least about the kernel: there it dominates the data, and few data suffice.
 WEAKEST = 4
 #: log10 of the noise over the root mean square of the responses; what is below counts as none.
 RANGE = (-6.0, 0.0)
@@ -62,9 +62,9 @@ class Observation:
         return torch.linalg.cholesky(normal), weighted @ self.residuals.flatten()
 
 
-def most_likely_noise(seen: Observation) -> float:
+def most_likely_noise(observation: Observation) -> float:
     """ν of maximum marginal likelihood: a sweep in half decades, three halvings of the step, a parabola."""
-    weakest = seen.weakest(WEAKEST)
+    weakest = observation.weakest(WEAKEST)
     step = (RANGE[1] - RANGE[0]) / (STEPS - 1)
     scores = {RANGE[0] + step * place: 0.0 for place in range(STEPS)}
     scores = {exponent: weakest.surprise(10**exponent) for exponent in scores}

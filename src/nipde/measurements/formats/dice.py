@@ -7,9 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nipde.errors import MeasurementError
-from nipde.measurements.formats.contents import Contents
-from nipde.measurements.formats.table import read_head, read_table
+from nipde.measurements.formats import Contents, csv
 
 #: Older and newer names of the same columns.
 IN_PIXELS = (
@@ -22,20 +20,15 @@ SUCCESSFUL = (0, 1, 2, 3, 4, 6, 18)
 
 def recognises(path: Path) -> bool:
     """By the names of its columns."""
-    names = set(read_head(path, spaced=True).names)
+    names = set(csv.read_head(path, spaced=True).names)
     return any(names.issuperset(columns) for columns in IN_PIXELS)
 
 
-def read(path: Path, *, values: int) -> Contents:
+def parse(path: Path, *, values: int) -> Contents:
     """Every column, where the correlation succeeded, and what the lines above the table say."""
-    contents = read_table(path, values=values, spaced=True)
-    columns = next((columns for columns in IN_PIXELS if set(columns) <= set(contents.arrays)), None)
-    if columns is None:
-        raise MeasurementError(
-            expected=f"columns {', '.join(IN_PIXELS[0])}",
-            got=", ".join(contents.arrays),
-            remedy="write them too, or pass format='csv'",
-        )
+    contents = csv.parse(path, values=values, spaced=True)
+    columns = next((columns for columns in IN_PIXELS if set(columns) <= set(contents.arrays)), IN_PIXELS[0])
+    csv.require(contents, *columns, format="DICe")
     contents.units.update(dict.fromkeys(columns, "px"))
     valid = np.ones(contents.arrays[columns[0]].shape, bool)
     if "SIGMA" in contents.arrays:
@@ -43,7 +36,7 @@ def read(path: Path, *, values: int) -> Contents:
     if "STATUS_FLAG" in contents.arrays:
         valid &= np.isin(contents.arrays["STATUS_FLAG"], SUCCESSFUL)
     contents.valid = valid
-    for line in read_head(path, spaced=True).comments:
+    for line in csv.read_head(path, spaced=True).comments:
         key, colon, value = line.partition(":")
         if colon and value.strip():
             contents.note(key.strip(), value.strip())

@@ -7,10 +7,10 @@ import h5py
 import numpy as np
 
 from nipde.errors import MeasurementError
-from nipde.measurements.formats.contents import Contents
+from nipde.measurements.formats import Contents
 
 
-def read(path: Path, *, values: int) -> Contents:
+def parse(path: Path, *, values: int) -> Contents:
     """All data sets below the root; soft links are left alone, since what they point to has a path of its own."""
     contents = Contents(values)
     with h5py.File(path, "r") as file:
@@ -23,7 +23,7 @@ def read(path: Path, *, values: int) -> Contents:
 
 def datasets(group: h5py.Group, skipped: list[str]) -> Iterator[tuple[str, h5py.Dataset]]:
     """Of a group and the groups in it, each once; links out of the file are refused."""
-    groups, seen = [("", group)], {_address(group)}
+    groups, visited = [("", group)], {_address(group)}
     while groups:
         prefix, group = groups.pop()
         for key in group:
@@ -34,8 +34,8 @@ def datasets(group: h5py.Group, skipped: list[str]) -> Iterator[tuple[str, h5py.
             member = group[key]
             if isinstance(member, h5py.Dataset):
                 yield name, stored_here(member)
-            elif isinstance(member, h5py.Group) and _address(member) not in seen:
-                seen.add(_address(member))
+            elif isinstance(member, h5py.Group) and _address(member) not in visited:
+                visited.add(_address(member))
                 groups.append((f"{name}/", member))
 
 
@@ -48,7 +48,7 @@ def hard_link(group: h5py.Group, key: str) -> bool:
 
 
 def stored_here(dataset: h5py.Dataset) -> h5py.Dataset:
-    """The data set, if its values are in the file; asked before its shape, which would open the other file."""
+    """The data set, if its values are in the file; checked before its shape, which would open the other file."""
     if dataset.is_virtual:
         raise _outside(f"a virtual data set {dataset.name!r}")
     if dataset.external:

@@ -13,14 +13,14 @@ import scipy.io
 from scipy.io.matlab import MatlabFunction, MatlabOpaque
 
 from nipde.errors import MeasurementError
-from nipde.measurements.formats.contents import Contents
+from nipde.measurements.formats import Contents
 from nipde.measurements.formats.hdf5 import hard_link, stored_here
 
 #: Structures within structures; a reference may lead back to where it came from.
 DEEPEST = 8
 
 
-def read(path: Path, *, values: int) -> Contents:
+def parse(path: Path, *, values: int) -> Contents:
     """Every variable of numbers; vectors have one axis, single numbers are attributes, cells are left alone."""
     contents = Contents(values)
     variables = load(path, contents)

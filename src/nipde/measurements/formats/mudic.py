@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from nipde.errors import MeasurementError
-from nipde.measurements.formats import npz
-from nipde.measurements.formats.contents import Contents
-from nipde.measurements.formats.table import read_head, read_table
+from nipde.measurements.formats import Contents, csv, npz
 
 COLUMNS = ("x", "y", "ux", "uy")
 
@@ -20,15 +18,15 @@ def recognises(path: Path) -> bool:
     """By the names of arrays or columns that only muDIC writes together."""
     if names := npz.names(path):
         return {"coords", "disp"} <= names
-    return {"id", *COLUMNS, "true_strain_xx"} <= set(read_head(path).names)
+    return {"id", *COLUMNS, "true_strain_xx"} <= set(csv.read_head(path).names)
 
 
-def read(path: Path, *, values: int) -> Contents:
+def parse(path: Path, *, values: int) -> Contents:
     """Positions and displacements in pixels, and where they are finite."""
     if npz.names(path):
-        return _fields(npz.read(path, values=values))
-    contents = read_table(path, values=values)
-    _required(contents, COLUMNS)
+        return _fields(npz.parse(path, values=values))
+    contents = csv.parse(path, values=values)
+    csv.require(contents, *COLUMNS, format="muDIC")
     contents.units.update(dict.fromkeys(COLUMNS, "px"))
     contents.valid = np.isfinite(contents.arrays["ux"]) & np.isfinite(contents.arrays["uy"])
     return contents
@@ -36,7 +34,7 @@ def read(path: Path, *, values: int) -> Contents:
 
 def _fields(contents: Contents) -> Contents:
     """x, y of the first frame on [i j]; ux, uy on [frame i j]."""
-    _required(contents, ("coords", "disp"))
+    csv.require(contents, "coords", "disp", format="muDIC")
     coords, disp = contents.arrays.pop("coords"), contents.arrays.pop("disp")
     if coords.ndim != 5 or coords.shape[:2] != (1, 2) or coords.shape != disp.shape or not coords.size:
         raise MeasurementError(
@@ -48,8 +46,3 @@ def _fields(contents: Contents) -> Contents:
         contents.add(name, field, unit="px")
     contents.valid = np.isfinite(ux) & np.isfinite(uy)
     return contents
-
-
-def _required(contents: Contents, names: tuple[str, ...]) -> None:
-    if not set(names) <= set(contents.arrays):
-        raise MeasurementError(expected=f"arrays {', '.join(names)}", got=", ".join(contents.arrays) or "none of them")

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from nipde.errors import MeasurementError
-from nipde.measurements.formats import mat
-from nipde.measurements.formats.contents import Contents
-from nipde.measurements.formats.table import PIXELS
+from nipde.measurements.formats import Contents, mat
+from nipde.measurements.formats.csv import PIXELS
 
 #: As saved from the menu, and as the object names it.
 VARIABLES = ("data_dic_save", "data_dic")
@@ -30,7 +29,7 @@ def recognises(path: Path) -> bool:
     return any(name in VARIABLES for name in mat.names(path))
 
 
-def read(path: Path, *, values: int) -> Contents:
+def parse(path: Path, *, values: int) -> Contents:
     """x, y in pixels; u, v on [frame y x]; where they were measured; the scale of a pixel as attributes."""
     contents = Contents(values)
     variable = next((name for name in mat.names(path) if name in VARIABLES), None)

@@ -7,11 +7,11 @@ import h5netcdf  # noqa: F401 - xarray asks for it by name
 import h5py
 import xarray
 
-from nipde.measurements.formats.contents import Contents
+from nipde.measurements.formats import Contents
 from nipde.measurements.formats.hdf5 import datasets, text
 
 
-def read(path: Path, *, values: int) -> Contents:
+def parse(path: Path, *, values: int) -> Contents:
     """Every variable of numbers; times stay numbers."""
     contents = Contents(values)
     engine = "scipy"

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.lib import format as npy
 
 from nipde.errors import MeasurementError
-from nipde.measurements.formats.contents import Contents
+from nipde.measurements.formats import Contents
 
 
-def read(path: Path, *, values: int) -> Contents:
+def parse(path: Path, *, values: int) -> Contents:
     """Every array, without ever unpickling; sizes are checked before anything is inflated."""
     contents = Contents(values)
     with zipfile.ZipFile(path) as archive:

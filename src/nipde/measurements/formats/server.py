@@ -1,6 +1,6 @@
 """The child process: imports the libraries once, then reads every file in a fork of its own.
 
-Asked with one line of JSON, it answers with a dot when the libraries are there, and with a frame when the file is
+A request is one line of JSON. The reply is a dot once the libraries are imported, and a frame once the file is
 read: eight bytes of length, JSON, and the arrays as plain bytes. A fork that dies costs its own file and no other.
 """
 
@@ -14,25 +14,26 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
 
 from nipde.errors import MeasurementError, NipdeError
-from nipde.measurements.formats.contents import Contents
+from nipde.measurements.formats import Contents, Format
 
 LENGTH = struct.Struct("<Q")
 
 
 def serve() -> None:
-    """Answer until nobody asks any more."""
+    """Reply to requests until their pipe is closed."""
     replies = os.dup(1)
     os.dup2(2, 1)  # what a library prints must not end up among the replies
     for line in sys.stdin.buffer:
         request = json.loads(line)
         try:
-            readers = [import_module(f"nipde.measurements.formats.{name}") for name in request["candidates"]]
+            formats = [Format(name, module, ()) for name, module in request["candidates"]]
+            for format in formats:
+                import_module(format.module)
         except Exception as error:
             _write(replies, b".")
             _send(replies, {"missing" if isinstance(error, ImportError) else "broken": str(error)})
@@ -41,22 +42,23 @@ def serve() -> None:
         _write(replies, b".")
         child = os.fork()
         if child == 0:
-            _answer(replies, request, readers)
+            _answer(replies, request, formats)
         _, status = os.waitpid(child, 0)
         if status:
             _send(replies, {"died": os.waitstatus_to_exitcode(status)})
 
 
-def _answer(replies: int, request: dict[str, Any], readers: list[ModuleType]) -> NoReturn:
+def _answer(replies: int, request: dict[str, Any], formats: list[Format]) -> NoReturn:
     status = 1
     gc.disable()  # it is over before there is garbage worth collecting
     try:
         _limit(request["seconds"], request["memory"])
         try:
-            format, contents = _read(Path(request["path"]), readers, request["values"])
+            format, contents = _read(Path(request["path"]), formats, request["values"])
             header, arrays = _described(format, contents)
         except NipdeError as error:
-            header, arrays = {"error": str(error)[:2000]}, []
+            fields = (error.message, error.expected, error.got, error.remedy)
+            header, arrays = {"error": [None if one is None else str(one)[:2000] for one in fields]}, []
         except MemoryError:
             header, arrays = {"memory": True}, []
         except Exception as error:
@@ -80,11 +82,11 @@ def _limit(seconds: float, memory: int) -> None:
             resource.setrlimit(kind, (most, most))
 
 
-def _read(path: Path, readers: list[ModuleType], values: int) -> tuple[str, Contents]:
-    """By the first reader that recognises the file; the last one need not be asked."""
-    *special, general = readers
-    reader = next((reader for reader in special if reader.recognises(path)), general)
-    contents: Contents = reader.read(path, values=values)
+def _read(path: Path, formats: list[Format], values: int) -> tuple[str, Contents]:
+    """By the first format that recognises the file; the last one has to."""
+    *special, general = formats
+    format = next((one for one in special if one.recognises(path)), general)
+    contents = format.parse(path, values=values)
     if not contents.arrays:
         raise MeasurementError(expected="arrays of numbers", got="none", remedy="see what the file holds")
     total = sum(array.size for array in contents.arrays.values())
@@ -92,7 +94,7 @@ def _read(path: Path, readers: list[ModuleType], values: int) -> tuple[str, Cont
         raise MeasurementError(
             expected=f"at most {values:,} values", got=f"{total:,}", remedy="pass Limits(values=...)"
         )
-    return reader.__name__.rpartition(".")[2], contents
+    return format.name, contents
 
 
 def _described(format: str, contents: Contents) -> tuple[dict[str, Any], list[np.ndarray]]:

@@ -8,10 +8,10 @@ import numpy as np
 
 from nipde.errors import MeasurementError
 from nipde.grid import AXES
-from nipde.measurements.formats.contents import Contents
+from nipde.measurements.formats import Contents
 
 
-def read(path: Path, *, values: int) -> Contents:
+def parse(path: Path, *, values: int) -> Contents:
     """Columns of one length; a field of several components is one column each, `name_0`, `name_1`, ..."""
     mesh = _mesh(path)
     places, fields = mesh.points, mesh.point_data

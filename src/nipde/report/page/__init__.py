@@ -1,1 +1,1 @@
-"""A page of HTML that fetches nothing: what was found, for people."""
+"""The report page: one HTML file that fetches nothing."""

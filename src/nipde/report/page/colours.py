@@ -1,8 +1,7 @@
-"""Fields as colours: code = 254 (value - low) / (high - low); 255 where there is no value, which stays transparent."""
+"""Fields as 8-bit colours: code = 254 (value - low) / (high - low); 255, transparent, where there is no value."""
 
 import base64
-import struct
-import zlib
+import io
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Self
@@ -28,7 +27,7 @@ class Colours:
 
     @classmethod
     def of(cls, fields: Float[ndarray, "field *shown"], *, table: str, low: ndarray, high: ndarray) -> Self:
-        """On given scales; what is beyond takes their last colour."""
+        """On given scales; values beyond them take the last colour."""
         space = (..., *(None,) * (fields.ndim - 1))
         width = np.where(high > low, high - low, 1.0)
         share = np.clip((fields - low[space]) / width[space], 0, 1)
@@ -43,8 +42,8 @@ class Colours:
     @classmethod
     def fitted(cls, fields: Float[ndarray, "field *shown"], *, like: ndarray | None = None) -> Self:
         """Every field on a scale of its own, or that of the fields `like` it; around 0 where both signs occur."""
-        seen = fields if like is None else np.stack([fields, like], 1)
-        flat = seen.reshape(len(fields), -1)
+        both = fields if like is None else np.stack([fields, like], 1)
+        flat = both.reshape(len(fields), -1)
         flat = np.where(np.isfinite(flat).any(1, keepdims=True), flat, 0.0)
         low, high = np.nanmin(flat, 1), np.nanmax(flat, 1)
         if low.min() < 0 < high.max():
@@ -69,7 +68,7 @@ class Colours:
 
 @cache
 def colour_table(name: str) -> UInt8[ndarray, "code 3"]:
-    """One of Crameri's, which people who are colour-blind read, too; 255 colours and one for no value."""
+    """A colour map of Crameri, readable without colour vision; 255 colours and one for no value."""
     with needing("cmcrameri", extra="report"):
         from cmcrameri import cm
     colours = getattr(cm, name)(np.linspace(0, 1, LAST + 1))[:, :3]
@@ -82,17 +81,10 @@ def hex_colours(name: str) -> list[str]:
 
 
 def png(codes: UInt8[ndarray, "row column"], table: str) -> str:
-    """A data address; the colours are the file's palette, the last of them transparent."""
-    high, wide = codes.shape
-    lines = np.pad(codes, ((0, 0), (1, 0)))  # every line opens with its filter: none
-    chunks = (
-        (b"IHDR", struct.pack(">IIBBBBB", wide, high, 8, 3, 0, 0, 0)),
-        (b"PLTE", colour_table(table).tobytes()),
-        (b"tRNS", bytes([255] * (LAST + 1) + [0])),
-        (b"IDAT", zlib.compress(lines.tobytes(), 9)),
-        (b"IEND", b""),
-    )
-    parts = [
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
-    ]
-    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()
+    """A data address; nodes without a value are transparent."""
+    from matplotlib.image import imsave
+
+    alpha = np.where(codes > LAST, 0, 255).astype(np.uint8)
+    file = io.BytesIO()
+    imsave(file, np.dstack([colour_table(table)[codes], alpha]), format="png")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

@@ -1,4 +1,4 @@
-"""One figure of the page: a field on its frame, with its scale, its unit and its text for those who do not see it."""
+"""One figure of the page: a field on its frame, with its scale, its unit and its text alternative."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from nipde.report.numbers import number, unit_text
 from nipde.report.page.colours import LAST, Colours
-from nipde.report.page.view import Plot, View, number, unit_text
+from nipde.report.page.view import Plot, View
 
 #: Where an image of all nodes lies in its frame.
 WHOLE = "left:0;top:0;width:100%;height:100%"
@@ -33,7 +34,7 @@ class Figure:
     hatched_means: str = ""
     #: An SVG path filled behind the line, in 1D.
     area: str = ""
-    #: Whether the chosen point is shown here.
+    #: Whether the selected point is shown here.
     follows: bool = False
     #: Colours with a meaning of their own, instead of a scale.
     swatches: tuple[tuple[str, str], ...] = ()
@@ -88,7 +89,7 @@ class Figure:
 
     @property
     def alt(self) -> str:
-        """What is seen, in words."""
+        """Text alternative."""
         kind = "Line" if self.view.dimension == 1 else "Map"
         if self.blank:
             return f"{self.title}: no values. {self.caption}"

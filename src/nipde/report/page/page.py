@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from nipde.discovery.discovery import Discovery
 from nipde.errors import needing
+from nipde.report.numbers import number, powers, unit_symbol, unit_text
 from nipde.report.page.colours import hex_colours
-from nipde.report.page.inside import inside, rows
+from nipde.report.page.material import material_section, rows
 from nipde.report.page.pairs import held_out, reading
-from nipde.report.page.sections import alarm, next_loads, rivals
-from nipde.report.page.view import View, number, unit_text
+from nipde.report.page.sections import baselines, outlier_check, recommended_loads
+from nipde.report.page.view import View
+from nipde.report.statements import statements
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,19 +27,23 @@ STOPS = 17
 def page(discovery: Discovery) -> str:
     """The whole report; write it to `report.html` and open it anywhere."""
     environment, view = _environment(), View(discovery.measurement)
-    # What the template shows, and what the script needs besides.
-    understood, pairs = reading(discovery, view)
-    found, material = inside(discovery, view)
-    felt, kernel = rows(discovery, view)
-    tried, kept = (None, None) if discovery.held_out is None else held_out(discovery, view)
+    # For each section: what the template shows, and what the script needs.
+    pairs, pairs_data = reading(discovery, view)
+    material, material_data = material_section(discovery, view)
+    kernel, kernel_data = rows(discovery, view)
+    predicted, predicted_data = (None, None) if discovery.held_out is None else held_out(discovery, view)
     tables = {name: hex_colours(name) for name in ("batlow", "vik")}
-    data = {"view": view.to_json(), "tables": tables, "pairs": pairs, "material": material, "kernel": kernel}
+    data = {
+        "view": view.to_json(), "tables": tables, "pairs": pairs_data, "material": material_data,
+        "kernel": kernel_data, "held_out": predicted_data,
+    }  # fmt: skip
     script = _text("page.js")
     return environment.get_template("template.html.j2").render(
-        discovery=discovery, view=view, alarm=alarm(discovery), reading=understood, inside=found, rows=felt,
-        held_out=tried, rivals=rivals(discovery, view), next_loads=next_loads(discovery, view),
-        provenance=list(_flat({"weights": discovery.weights} | discovery.provenance)), ramps=_ramps(tables),
-        style=_text("page.css"), script=script, data=_json({**data, "held_out": kept}),
+        discovery=discovery, view=view, statements=statements(discovery), check=outlier_check(discovery),
+        reading=pairs, material_section=material, rows=kernel, held_out=predicted,
+        baselines=baselines(discovery, view), recommended_loads=recommended_loads(discovery, view),
+        provenance=list(_flat({"estimator": discovery.estimator} | discovery.provenance)), ramps=_ramps(tables),
+        style=_text("page.css"), script=script, data=_json(data),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )  # fmt: skip
 
@@ -47,7 +53,7 @@ def _environment() -> "Environment":
         from jinja2 import Environment, PackageLoader, StrictUndefined
     loader = PackageLoader("nipde.report.page", "files")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.globals["unit_text"] = unit_text
+    made.globals.update(number=number, powers=powers, unit_symbol=unit_symbol, unit_text=unit_text)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Pairs on the page: how they were understood, and how those that were held out were predicted."""
+"""Pairs on the page: how they were read, and predictions of the held-out ones."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from nipde.discovery.discovery import Discovery, HeldOut
+from nipde.report.numbers import number, percent, unit_text
 from nipde.report.page.colours import LAST, Colours
 from nipde.report.page.figure import Figure
-from nipde.report.page.view import Plot, View, number, percent, round_numbers, unit_text
+from nipde.report.page.view import Plot, View, ticks_between
 
 #: Pairs that a page holds; the rest would only make it heavy.
 MOST = 12
@@ -20,16 +21,16 @@ Section = dict[str, Any]
 
 
 def reading(discovery: Discovery, view: View) -> tuple[Section, Section]:
-    """Pairs as they were understood."""
+    """Pairs as they were read."""
     pairs, units = discovery.measurement.pairs, discovery.measurement.units
-    chosen = spread(pairs.count)
-    loads, responses = (field[chosen, 0].double().cpu().numpy() for field in (pairs.loads, pairs.responses))
+    selected = spread(pairs.count)
+    loads, responses = (field[selected, 0].double().cpu().numpy() for field in (pairs.loads, pairs.responses))
     missing = 0.0
     if pairs.mask is not None:
         mask = pairs.mask.expand(pairs.responses.shape)
         missing = 1 - float(mask.double().mean())
-        responses = np.where(mask[chosen, 0].cpu().numpy(), responses, np.nan)
-    data: Section = {"numbers": [index + 1 for index in chosen], "total": pairs.count}
+        responses = np.where(mask[selected, 0].cpu().numpy(), responses, np.nan)
+    data: Section = {"numbers": [index + 1 for index in selected], "total": pairs.count}
     figures = []
     for name, fields, unit in (("load", loads, units.load), ("response", responses, units.response)):
         colours = Colours.fitted(view.shown(fields))
@@ -41,24 +42,24 @@ def reading(discovery: Discovery, view: View) -> tuple[Section, Section]:
         marks = [mark(view, colours, i, node) for i, node in enumerate(nodes)]
         figures.append(
             Figure(
-                view, colours, name, f"{name.capitalize()} of pair {chosen[0] + 1}", name, unit,
+                view, colours, name, f"{name.capitalize()} of pair {selected[0] + 1}", name, unit,
                 caption=captions[0], marker=marks[0],
             )
         )  # fmt: skip
         data[name] = {**colours.to_json(), "captions": captions, "marks": marks, "unit": unit_text(unit)}
-    fewer = len(chosen) < pairs.count
-    embedded = f"{len(chosen)} of {pairs.count} pairs are in this page, evenly spread." if fewer else ""
+    fewer = len(selected) < pairs.count
+    embedded = f"{len(selected)} of {pairs.count} pairs are in this page, equally spaced." if fewer else ""
     first = (0,) * len(view.coordinates)
     return {"figures": figures, "embedded": embedded, "missing": missing, "first": view.where(first)}, data
 
 
 def held_out(discovery: Discovery, view: View) -> tuple[Section, Section]:
-    """Measured, predicted and their difference, on pairs that the second estimate did not see."""
+    """Measured, predicted and their difference, for pairs that the second estimate did not use."""
     kept, unit = discovery.held_out, discovery.measurement.units.response
     assert kept is not None
-    chosen = spread(len(kept.indices))
-    measured = np.where(kept.mask, kept.measured, np.nan)[chosen]
-    predicted = np.asarray(kept.predicted, float)[chosen]
+    selected = spread(len(kept.indices))
+    measured = np.where(kept.mask, kept.measured, np.nan)[selected]
+    predicted = np.asarray(kept.predicted, float)[selected]
     sides = view.shown(measured), view.shown(predicted)
     colours = {
         "measured": Colours.fitted(sides[0], like=sides[1]),
@@ -74,13 +75,13 @@ def held_out(discovery: Discovery, view: View) -> tuple[Section, Section]:
     worst = int(np.argmax(np.nan_to_num(errors, nan=-1)))
     lines = [
         f"Pair {kept.indices[i] + 1}, held-out pair {i + 1} of {len(errors)}: relative error {percent(errors[i])}."
-        for i in chosen
+        for i in selected
     ]
     summary = (
         f"Mean relative error {percent(float(np.nanmean(errors)))}, median {percent(float(np.nanmedian(errors)))}, "
         f"worst {percent(float(errors[worst]))} (pair {kept.indices[worst] + 1})."
     )
-    embedded = f"{len(chosen)} of {len(errors)} held-out pairs are in this page." if len(chosen) < len(errors) else ""
+    embedded = f"{len(selected)} of {len(errors)} held-out pairs are shown." if len(selected) < len(errors) else ""
     points = scatter(kept, unit)
     bars = [
         {
@@ -88,12 +89,12 @@ def held_out(discovery: Discovery, view: View) -> tuple[Section, Section]:
             "error": percent(errors[i]),
             "share": round(100 * float(np.nan_to_num(errors[i] / (errors[worst] or 1))), 1),
         }
-        for i in chosen
+        for i in selected
     ]
     section = {
         "figures": figures, "lines": lines, "summary": summary, "embedded": embedded, "scatter": points, "bars": bars
     }  # fmt: skip
-    data = {**{name: found.to_json() for name, found in colours.items()}, "lines": lines, "unit": unit_text(unit)}
+    data = {**{name: part.to_json() for name, part in colours.items()}, "lines": lines, "unit": unit_text(unit)}
     return section, {**data, "scatter": points["frame"]}
 
 
@@ -104,7 +105,7 @@ def scatter(kept: HeldOut, unit: str) -> Section:
     low, high = (float(pick([pick(x), pick(y)])) for pick in (np.min, np.max)) if len(x) else (0.0, 1.0)
     high = high if high > low else low + 1
     left, top, size = 62.0, 12.0, 284.0
-    ticks = [((tick - low) / (high - low), number(tick)) for tick in round_numbers(low, high, 4)]
+    ticks = [((tick - low) / (high - low), number(tick)) for tick in ticks_between(low, high, 4)]
     plot = Plot(
         360.0, top + size + 40, left, top, size, size,
         [(left + share * size, text) for share, text in ticks],
@@ -118,7 +119,7 @@ def scatter(kept: HeldOut, unit: str) -> Section:
 
 
 def spread(count: int) -> list[int]:
-    """At most `MOST` numbers below `count`, evenly spread."""
+    """At most `MOST` numbers below `count`, equally spaced."""
     return [int(i) for i in np.unique(np.linspace(0, count - 1, min(MOST, count)).round())]
 
 

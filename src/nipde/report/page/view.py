@@ -1,4 +1,4 @@
-"""Fields on paper: a line in 1D, a map in 2D, the middle slice in 3D; node i stands in the middle of cell i."""
+"""How fields are drawn: a line in 1D, a map in 2D, the middle slice in 3D; node i is the centre of cell i."""
 
 import math
 from dataclasses import dataclass
@@ -9,12 +9,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from nipde.errors import needing
 from nipde.grid import AXES
 from nipde.measurements.measurement import Measurement
+from nipde.report.numbers import number, unit_text
 
 #: Room for ticks and names of axes, in the unit of the drawing: left, right, top, bottom.
 MARGINS = (58.0, 14.0, 12.0, 40.0)
-#: A box longer than this is drawn compressed.
+#: A domain longer than this is drawn compressed.
 LONGEST = 2.5
 
 
@@ -75,7 +77,7 @@ class View:
 
     @property
     def remark(self) -> str:
-        """What the reader must know of slices and compressed boxes."""
+        """A remark on slices and unequal scales."""
         parts = []
         if len(self.coordinates) == 3:
             middle = self.coordinates[2][len(self.coordinates[2]) // 2]
@@ -83,7 +85,7 @@ class View:
                 f"Maps show the middle slice, z = {number(middle, self.digits[2])}{unit_text(self.length_unit)}."
             )
         if self.dimension == 2 and self._ratio() != self._drawn_ratio():
-            parts.append("The box is so long that x and y are drawn to different scales.")
+            parts.append("The domain is so long that x and y are drawn to different scales.")
         return " ".join(parts)
 
     def shown(self, fields: Any) -> ndarray:
@@ -112,9 +114,9 @@ class View:
         up = shares[1] if self.dimension == 2 else height
         return round(plot.left + shares[0] * plot.across, 1), round(plot.top + (1 - up) * plot.up, 1)
 
-    def cells(self, plot: Plot, chosen: Bool[ndarray, "*shown"]) -> str:
-        """An SVG path around the chosen nodes, runs along x in one piece."""
-        rows = chosen[:, None] if self.dimension == 1 else chosen
+    def cells(self, plot: Plot, mask: Bool[ndarray, "*shown"]) -> str:
+        """An SVG path around the nodes of a mask, runs along x in one piece."""
+        rows = mask[:, None] if self.dimension == 1 else mask
         wide, high = plot.across / rows.shape[0], plot.up / rows.shape[1]
         pieces = []
         for j, row in enumerate(rows.T):
@@ -153,43 +155,19 @@ class View:
         places, length = self.coordinates[axis], self._lengths()[axis]
         start = places[0] - length / len(places) / 2
         return [
-            ((tick - start) / length, number(tick, self.digits[axis])) for tick in round_numbers(places[0], places[-1])
+            ((tick - start) / length, number(tick, self.digits[axis])) for tick in ticks_between(places[0], places[-1])
         ]
 
 
-def round_numbers(low: float, high: float, count: int = 5) -> list[float]:
-    """At most `count` round numbers between two; the two themselves where they are one."""
+def ticks_between(low: float, high: float, count: int = 5) -> list[float]:
+    """At most `count` intervals between round numbers; one tick where both ends are the same."""
+    with needing("matplotlib", extra="report"):
+        from matplotlib.ticker import MaxNLocator
     if not high > low:
         return [low]
-    rough = (high - low) / count
-    power = 10.0 ** np.floor(np.log10(rough))
-    step = power * next(factor for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * (1 - 1e-9))
-    first = np.ceil(low / step - 1e-6)
-    return [float((first + i) * step) for i in range(int(np.floor(high / step + 1e-6) - first) + 1)]
-
-
-def number(value: float, digits: int = 3) -> str:
-    """Few digits, for people: 0.0123, 1.23 × 10⁻⁵, a dash for what is not a number."""
-    if not np.isfinite(value):
-        return "—"
-    if value == 0 or 1e-3 <= abs(value) < 1e5:
-        text = f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
-        return text.replace("-", "−")
-    front, power = f"{value:.{digits - 1}e}".split("e")
-    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{front}\u00a0×\u00a010{raised}".replace("-", "−")
-
-
-def unit_text(unit: str, before: str = " ") -> str:
-    """A unit after a number or a name; nothing for pure numbers."""
-    return "" if unit in ("", "1", "dimensionless") else f"{before}{unit}"
-
-
-def percent(share: float) -> str:
-    """Two digits or more, in percent."""
-    if not np.isfinite(share):
-        return "—"
-    return (f"{100 * share:.0f}" if share >= 0.0995 else number(100 * share, 2)) + "\u00a0%"
+    margin = 1e-6 * (high - low)
+    values = MaxNLocator(nbins=count, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    return [float(value) for value in values if low - margin <= value <= high + margin]
 
 
 def rounded(values: Any) -> list[float | None]:

@@ -18,7 +18,9 @@
     if (value === null || !Number.isFinite(value)) return "—";
     const size = Math.abs(value);
     if (size === 0 || (size >= 1e-3 && size < 1e5)) {
-      return (size < 10 ** digits ? String(Number(value.toPrecision(digits))) : value.toFixed(0)).replace("-", "−");
+      const rounded = Number(value.toPrecision(digits));
+      const text = size < 1000 ? String(rounded) : rounded.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",");
+      return text.replace("-", "−");
     }
     const [front, power] = value.toExponential(digits - 1).split("e");
     const raised = [...String(Number(power))].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("");
@@ -113,13 +115,13 @@
         const [a, b] = [x.value(i, code), y.value(i, other)].map((value) => (value - low) / (high - low));
         path += `M${(left + a * across).toFixed(1)} ${(top + (1 - b) * up).toFixed(1)}h0`;
       });
-      figure("scatter").querySelector(".chosen").setAttribute("d", path);
+      figure("scatter").querySelector(".selected").setAttribute("d", path);
     };
     choice.addEventListener("input", showKept);
     showKept();
   }
 
-  // The point: what is known of it, and its row of the kernel.
+  // The selected point: its values, and its row of the kernel.
   const rows = stack(kernel, kernel.shape), switched = stack(material.switch);
   const main = figure("coefficient"), beside = figure("row"), common = document.getElementById("common");
   const maps = ["coefficient", "width", "identifiable", "phases"];
@@ -159,7 +161,7 @@
     };
     for (const [name, text] of Object.entries(read)) document.querySelector(`[data-read="${name}"]`).textContent = text;
     describe(beside, `Row of the kernel at the point ${places(origin)}${view.unit}, from ${number(low)} to ${number(high)} ${kernel.unit}.`);
-    return `Point ${read.point}${view.unit}. b ${read.value}${material.unit}, band ${read.band}, phase and probability ${read.phase}.`;
+    return `Point ${read.point}${view.unit}. Value ${read.value}${material.unit}, band ${read.band}, phase and probability ${read.phase}.`;
   }
 
   function showSwitch() {

@@ -1,0 +1,59 @@
+"""Work of long benchmarks: processes for it, training to the end of a budget, and an estimator judged in short."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from nipde.data.archive import Archive
+from nipde.errors import NipdeError, StoppedEarly
+from nipde.evaluation.evaluate import evaluate
+from nipde.training.fit import fit
+from nipde.training.recipe import TrainingRecipe
+from nipde.training.run import Run
+
+#: Seconds that work has to come to an end when nobody waits for it any more.
+GRACE = 20.0
+
+
+def workers(count: int) -> ProcessPoolExecutor:
+    """New processes, one piece of work each, that end when who started them is gone."""
+    return ProcessPoolExecutor(
+        count, mp_context=get_context("spawn"), max_tasks_per_child=1, initializer=_end_with, initargs=(os.getpid(),)
+    )
+
+
+def _end_with(parent: int) -> None:
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGTERM)  # a training writes where it is
+        time.sleep(GRACE)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def whole(recipe: TrainingRecipe, archive: Archive, out: Path) -> Run:
+    """Train to the end of the budget, going on from what is in `out`; a run that was told to stop is no result."""
+    with warnings.catch_warnings(action="ignore", category=StoppedEarly):  # said below
+        run = fit(recipe, archive, out, resume=True)
+    if run.stopped_by:
+        raise NipdeError(
+            expected=f"{out.name} trained to its end",
+            got=f"{signal.Signals(run.stopped_by).name} after {run.step} steps",
+            remedy="give the same command again: it goes on from there",
+        )
+    return run
+
+
+def judge(estimator: Any, archive: Archive, *, kept: Sequence[str], **asked: Any) -> dict[str, Any]:
+    """What a record keeps of an evaluation."""
+    result = evaluate(estimator, archive, **asked).to_dict()
+    return {name: result[name] for name in (*kept, "systems", "queries", "seconds_per_system")}

@@ -1,0 +1,85 @@
+"""The measurements by name, and running one of them."""
+
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarks.finished_rows import earlier
+from benchmarks.record import write_record
+from nipde.errors import NipdeError, meant
+
+#: Name -> what it shows; the module of that name has `measure(quick=...)` and a SEED.
+MEASUREMENTS = {
+    "physics": "orders of convergence, symmetry, conservation and residuals of the solvers",
+    "random-fields": "spectrum of 20,000 random fields against its law, and agreement between grids",
+    "transforms": "the FFT against the matrix product, by grid size and boundary",
+    "imports": "time and modules of `nipde.load` in a fresh process, beside another source tree with --against",
+    "params": "parameter counts of the paper's models, rebuilt",
+    "step": "one training step of NIPS: speed and memory against the plain transcription and against bare products",
+    "tokens": "time and memory of NIPS and NAO from 441 to 65,536 nodes, and NAO's memory limit as a prediction",
+    "symmetry": "change of every estimator's kernel under symmetries of the pairs and of the square",
+    "baselines": "errors of the classical estimators on Darcy flow, without and with noise",
+    "independent": "weights and baselines on data of finite elements eight times finer: errors, bands, outliers",
+    "conditioned": "Conditioned NIPS: errors by pairs, noise, grid and law, beside the classical estimators",
+    "conditioned-laws": "the same for the general weights over their range, and for advection-diffusion",
+    "conditioned-cost": "time of Conditioned NIPS over that of its bare products, and its growth with the grid",
+    "interruptions": "training killed, terminated, and out of disk; every end against that of an undisturbed run",
+    "processes": "two training processes against one: loss curves, and one of them killed",
+    "throughput": "samples per second of training against the bare loop",
+    "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
+    "mechanics": "nonlinear bodies: consistency, orders, published energies, and the cost of a solve",
+    "formats": "every file format, clean, with gaps, scattered, with marked gaps, without units",
+    "mistakes": "150 mistakes with files: typed errors, warnings, or shown in the print",
+    "discovery": "phases by every readout, bands on b, the inversion by matching a kernel, and its gradients",
+    "dic": "fifty specimens from exported image correlation, beside Tikhonov and total variation",
+    "design": "ten designed loads against random ones: how many of these give the same held-out error",
+    "uncertainty": "share of true values within bands by pairs and noise, and which systems are flagged as outliers",
+}
+
+
+#: Long ones, with a budget and a folder in which they go on: name -> what it shows.
+CAMPAIGNS = {
+    "darcy": "the paper's Darcy tables, trained and judged",
+    "solids": "Mechanical MNIST and tissue: every estimator, larger loads, and the identified materials",
+}
+
+
+def run_campaign(name: str, budget: str, *, results: Path, **options: Any) -> Path:
+    """Run what is not finished within a budget, and write results/NAME-BUDGET.json.
+
+    Finished is what the folder of runs or the record from before holds; of cases asked for by name, the folder alone.
+    """
+    module = import_module(f"benchmarks.{name}")
+    if budget not in module.BUDGETS:
+        raise NipdeError(expected=f"a budget among {', '.join(module.BUDGETS)}", got=repr(budget))
+    start = time.perf_counter()
+    before = earlier(results / f"{name}-{budget}.json")
+    return write_record(
+        f"{name}-{budget}",
+        module.measure(budget=budget, before=before, **options),
+        results=results,
+        command=f"python -m benchmarks {name} --budget {budget}",
+        seed=module.SEED,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def run(name: str, *, results: Path, quick: bool = False, **options: Any) -> Path:
+    """Measure and write results/NAME.json; `options` are those of the measurement itself."""
+    if name not in MEASUREMENTS:
+        known = (*MEASUREMENTS, *CAMPAIGNS, "tables")
+        raise NipdeError(
+            expected=f"one of {', '.join(known)}", got=repr(name), remedy=meant(name, known, otherwise="see --help")
+        )
+    module = import_module(f"benchmarks.{name.replace('-', '_')}")
+    start = time.perf_counter()
+    measured = module.measure(quick=quick, **options)
+    return write_record(
+        name,
+        measured,
+        results=results,
+        command=f"python -m benchmarks {name}{' --quick' if quick else ''}",
+        seed=module.SEED,
+        seconds=time.perf_counter() - start,
+    )

@@ -1,0 +1,66 @@
+"""Tables of making and keeping archives: cost of generation, damage to files, runs killed."""
+
+from typing import Any
+
+from benchmarks.tables.markdown import table
+
+
+def generation(measured: dict[str, Any]) -> str:
+    """Cost over bare calls, its parts, two workers against one, memory, and the sets of the paper."""
+    cost = [
+        (
+            f"{row['grid']}²",
+            row["systems"],
+            f"{row['bare_seconds']:.1f}",
+            f"{row['seconds']:.1f}",
+            f"{row['ratio']:.2f}",
+        )
+        for row in measured["cost"]
+    ]
+    pair = [
+        (f"{row['grid']}²", row["systems"], f"{row['one_worker_seconds']:.1f}", f"{row['two_workers_seconds']:.1f}",
+         f"{row['speedup']:.2f}", f"{row['speedup_with_start_against_one_process']:.2f}")
+        for row in measured["two_workers"]
+    ]  # fmt: skip
+    sets = [
+        (f"{row['systems']} × {row['pairs']} at {row['grid']}²", "shared" if row["shared_loads"] else "own",
+         f"{row['seconds']:.0f}", f"{row['mebibytes']:.0f}", f"{row['largest_residual']:.0e}")
+        for row in measured["sets"]
+    ]  # fmt: skip
+    parts, memory = measured["breakdown_21"], measured["memory"]
+    peaks = " and ".join(f"{max(row['peak_mib']):.0f} MiB after {row['systems']} systems" for row in memory)
+    return "\n".join([
+        table(("grid", "systems", "bare NumPy/SciPy, s", "one worker, s", "ratio"), cost),
+        f"Per system at 21², ms: bare {parts['bare']:.2f}; building it, with assembly, residual and checks, "
+        f"{parts['build']:.2f} ({parts['build_returning_freed_memory']:.2f} if freed memory were handed back as dask "
+        f"tells its workers to); checksums, digests and writing {parts['write']:.2f} (zarr's writer, without digests: "
+        f"{parts['write_by_zarr_without_digest']:.2f}).\n",
+        table(("grid", "systems", "one dask worker, s", "two, s", "speed-up",
+                "two with start-up, over one process"), pair),
+        f"Peak memory of a worker at 21²: {peaks}.\n",
+        table(("data set", "loads", "seconds, all cores", "MiB", "largest residual"), sets),
+    ])  # fmt: skip
+
+
+def integrity(measured: dict[str, Any]) -> str:
+    """By kind of damage: how verifying and plain reading took it."""
+    rows = []
+    for kind in ("flipped_bit", "truncated_file", "deleted_file"):
+        row = measured[kind]
+        rows.append((
+            kind.replace("_", " "), measured["trials_per_kind"], row["verify_raised_naming_file"],
+            row["read_raised"], row["read_equal"], row["verify_silent"] + row["read_silent"],
+        ))  # fmt: skip
+    head = ("damage", "trials", "named by verify", "plain read: error", "plain read: right values", "silent")
+    return table(head, rows)
+
+
+def kills(measured: dict[str, Any]) -> str:
+    """What was killed, and whether the archive ended up the same."""
+    worker = "yes" if measured["worker_killed"]["same_digest"] else "no"
+    rows = [
+        ("one of two workers of a running scheduler, SIGKILL", 1, worker, "–"),
+        ("the whole run, SIGKILL at random moments, started again", measured["runs_killed"], measured["same_digest"],
+         measured["only_missing_recomputed"]),
+    ]  # fmt: skip
+    return table(("killed", "times", "same digest as undisturbed", "only missing shards recomputed"), rows)

@@ -1,0 +1,24 @@
+"""`nipde check FILE`: how a file of measurements is understood, and nothing more."""
+
+from nipde.cli.measurement import add_measurement, measurement_of
+from nipde.cli.terminal import parser, say
+
+ABOUT = (
+    "Say how a file of measured loads and responses is understood, and stop: which columns are position, load and "
+    "response, the units, the grid, the range of the values, the share of gaps, the noise. A line that begins with "
+    "WARNING names something to look at before `nipde discover FILE`. Nothing is computed, nothing is written. "
+    "Exit code 0: the file can be read. Exit code 2: it cannot, and the message says what to change."
+)
+EXAMPLE = (
+    "example: heads of pumping tests in a table with the columns pair, x, y, rate, head: "
+    "nipde check heads.csv --load rate --response head --units x=m,load=m/d,response=m"
+)
+
+
+def run(words: list[str]) -> int:
+    """Entry of the verb."""
+    options = parser("check", ABOUT)
+    options.epilog = EXAMPLE
+    add_measurement(options)
+    say(measurement_of(options.parse_args(words)).interpretation())
+    return 0

@@ -1,0 +1,182 @@
+"""A of -∇·(b ∇u) + ∇·(v u) on tensors, and solves that are differentiable in its coefficients.
+
+    A u = Dᵀ(c D u) + Dᵀ(t M u):  conductances c and transports t of the links, differences D u, means M u
+
+Small grids: dense factors. Large ones: conjugate gradients (BiCGStab where there is transport), each step O(N log N),
+preconditioned with s Φ λ⁻¹ Φᵀ s, s = b^(-1/2). The derivative needs one more solve, with Aᵀ, no memory of steps.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nipde.discretisation.conjugate_gradients import bicgstab, conjugate_gradients
+from nipde.discretisation.tensor_links import OnLinks, TensorLinks, tensor_links
+from nipde.grid import Grid
+from nipde.spectral.transform import transform
+
+#: Unknowns up to which dense factors are cheaper than steps (a factor is shared by all pairs).
+DENSE_UNKNOWNS = 1100
+
+
+@dataclass(frozen=True, eq=False)
+class EllipticOperator:
+    """A for every system of a batch with one axis; `scale` is b^(-1/2) in the cells, for the preconditioner."""
+
+    grid: Grid
+    conductances: OnLinks
+    transports: OnLinks | None
+    scale: Float[Tensor, "system *space"]
+
+    @classmethod
+    def of(
+        cls,
+        grid: Grid,
+        log_coefficient: Float[Tensor, "system *space"],
+        drift: Float[Tensor, "system axis *space"] | None,
+        mean_power: float | Float[Tensor, ""],
+    ) -> "EllipticOperator":
+        """The operator of coefficient fields; b on a link is the mean of power p of its two cells."""
+        links = tensor_links(grid, log_coefficient)
+        logs = log_means(links, log_coefficient, mean_power)
+        conductances = tuple(log.exp() * factor for log, factor in zip(logs, links.factors, strict=True))
+        transports = None if drift is None else transports_of(links, drift)
+        return cls(grid, conductances, transports, (-log_coefficient / 2).exp())
+
+    @property
+    def links(self) -> TensorLinks:
+        """Of the grid, like the coefficients."""
+        return tensor_links(self.grid, self.scale)
+
+    def __call__(self, field: Float[Tensor, "system pair *space"], *, transposed: bool = False) -> Tensor:
+        """A u, or Aᵀ u; zero where the value is given."""
+        links = self.links
+        drops = links.difference(field)
+        flows = [c.unsqueeze(1) * drop for c, drop in zip(self.conductances, drops, strict=True)]
+        back: Tensor | float = 0.0
+        if self.transports is not None:
+            carried = [t.unsqueeze(1) for t in self.transports]
+            if transposed:
+                back = links.gathered(tuple(t * drop for t, drop in zip(carried, drops, strict=True)))
+            else:
+                means = links.means(field)
+                flows = [flow + t * mean for flow, t, mean in zip(flows, carried, means, strict=True)]
+        return (links.divergence(tuple(flows)) + back) * links.is_unknown
+
+    def matrix(self) -> Float[Tensor, "system unknown unknown"]:
+        """A on the unknown cells, all entries."""
+        size, systems = self.grid.size, len(self.scale)
+        flat = self.scale.new_zeros(systems, size * size)
+        zeros = [torch.zeros_like(c) for c in self.conductances]
+        for axis, (c, t) in enumerate(zip(self.conductances, self.transports or zeros, strict=True)):
+            first, second = self.links.numbers(axis)
+            c, half = c.reshape(systems, -1), t.reshape(systems, -1) / 2
+            for row, (own, other) in ((first, (c + half, half - c)), (second, (c - half, -c - half))):
+                neighbour = second if row is first else first
+                flat.index_add_(1, row * size + row, own).index_add_(1, row * size + neighbour, other)
+        unknown = self.links.unknown
+        return flat.view(systems, size, size)[:, unknown[:, None], unknown]
+
+    def solve(
+        self, moments: Float[Tensor, "system pair *space"], *, transposed: bool = False
+    ) -> Float[Tensor, "system pair *space"]:
+        """A⁻¹ or A⁻ᵀ of cell integrals, zero where the value is given; differentiable in moments, c and t."""
+        apply: Callable[..., Tensor] = _Solve.apply
+        return apply(moments, self._detached(), transposed, *self.conductances, *(self.transports or ()))
+
+    def _detached(self) -> "EllipticOperator":
+        conductances = tuple(c.detach() for c in self.conductances)
+        transports = None if self.transports is None else tuple(t.detach() for t in self.transports)
+        return replace(self, conductances=conductances, transports=transports, scale=self.scale.detach())
+
+
+def log_means(
+    links: TensorLinks, log_coefficient: Float[Tensor, "system *space"], power: float | Tensor
+) -> tuple[Tensor, ...]:
+    """Logarithm of ((b₁^p + b₂^p)/2)^(1/p) = √(b₁b₂) cosh(p Δ)^(1/p), Δ = log(b₁/b₂)/2; geometric mean at p = 0."""
+    halves = zip(links.means(log_coefficient), links.difference(log_coefficient), strict=True)
+    return tuple(middle + _log_cosh_ratio(drop / 2, power) for middle, drop in halves)
+
+
+def transports_of(links: TensorLinks, drift: Float[Tensor, "system axis *space"]) -> OnLinks:
+    """What velocities carry through every link, per unit of the mean of its two values."""
+    return tuple(links.means(drift[:, axis])[axis] * area for axis, area in enumerate(links.areas))
+
+
+def _log_cosh_ratio(half: Tensor, power: float | Tensor) -> Tensor:
+    """log(cosh(p Δ)) / p, without overflow, and 0 at p = 0."""
+    power = torch.as_tensor(power, dtype=half.dtype, device=half.device)
+    safe = torch.where(power.abs() < 1e-6, torch.full_like(power, 1e-6), power)
+    size = (safe * half).abs()
+    return (size + torch.log1p(torch.exp(-2 * size)) - torch.log(torch.full_like(power, 2.0))) / safe
+
+
+class _Solve(torch.autograd.Function):
+    """dL/dc = -Σ_pairs D w · D u and dL/dt = -Σ_pairs D w · M u, with w = A⁻ᵀ dL/du."""
+
+    @staticmethod
+    def forward(
+        context: Any, moments: Tensor, operator: EllipticOperator, transposed: bool, *coefficients: Tensor
+    ) -> Tensor:
+        context.inverse = _inverse(operator)
+        context.operator, context.transposed = operator, transposed
+        solution = context.inverse(moments.detach(), transposed)
+        context.save_for_backward(solution)
+        return solution
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (solution,) = context.saved_tensors
+        operator, links = context.operator, context.operator.links
+        adjoint = context.inverse(gradients[0], not context.transposed)
+        into, out = (adjoint, solution) if context.transposed else (solution, adjoint)
+        drops = links.difference(out)
+        of_links = [-(a * b).sum(1) for a, b in zip(drops, links.difference(into), strict=True)]
+        if operator.transports is not None:
+            of_links += [-(a * b).sum(1) for a, b in zip(drops, links.means(into), strict=True)]
+        return adjoint, None, None, *of_links
+
+
+def _inverse(operator: EllipticOperator) -> Callable[[Tensor, bool], Tensor]:
+    if len(operator.links.unknown) <= DENSE_UNKNOWNS:
+        return _dense_inverse(operator)
+    return lambda moments, transposed: _iterated(operator, moments, transposed)
+
+
+def _dense_inverse(operator: EllipticOperator) -> Callable[[Tensor, bool], Tensor]:
+    """Factors in double precision, whatever the data's: they are a small part of the work."""
+    unknown = operator.links.unknown
+    matrix = operator.matrix().double()
+    symmetric = operator.transports is None
+    factors: Any = torch.linalg.cholesky(matrix) if symmetric else torch.linalg.lu_factor(matrix)
+
+    def inverse(moments: Tensor, transposed: bool) -> Tensor:
+        columns = moments.flatten(2)[..., unknown].mT.double()
+        if symmetric:
+            solution = torch.cholesky_solve(columns, factors)
+        else:
+            solution = torch.linalg.lu_solve(*factors, columns, adjoint=transposed)
+        flat = moments.new_zeros(moments.flatten(2).shape)
+        flat[..., unknown] = solution.mT.to(moments)
+        return flat.view(moments.shape)
+
+    return inverse
+
+
+def _iterated(operator: EllipticOperator, moments: Tensor, transposed: bool) -> Tensor:
+    modes, links = transform(operator.grid), operator.links
+    scale = operator.scale.unsqueeze(1) * links.is_unknown
+
+    def preconditioner(residual: Tensor) -> Tensor:
+        return modes.synthesis(modes.analysis(residual / links.volume * scale) / links.eigenvalues) * scale
+
+    def matrix(field: Tensor) -> Tensor:
+        return operator(field, transposed=transposed)
+
+    method = conjugate_gradients if operator.transports is None else bicgstab
+    axes = tuple(range(-operator.grid.dimension, 0))
+    return method(matrix, moments * links.is_unknown, preconditioner=preconditioner, axes=axes)

@@ -1,0 +1,153 @@
+"""A table of errors and signatures of other systems, by number of pairs and noise: bands and an outlier test.
+
+    half width of a band = factor(level, place; d, ν) · spread,    score of a number = (number - median) / deviation
+
+Between the strata of the table log(factor) is interpolated over log d, and then the factor over √ν, as it grows: slower
+than the noise share ν, since the prior replaces what noise hides. Outside, the nearest stratum counts.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nipde.errors import KernelError
+from nipde.kernels.conditioned import ConditionedKernel
+from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
+
+#: Misfits below this share of the responses are alike: at zero noise the rest is rounding and unfinished steps.
+MISFIT_FLOOR = 1e-3
+#: Shares of nodes with a lower coefficient, at the two ends of a contrast.
+CONTRAST_ENDS = (0.05, 0.95)
+#: A factor of 0 has no logarithm.
+SMALLEST = 1e-12
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Quantiles of one number of pairs at one share of noise."""
+
+    #: Half width over spread for every level, inside and next to Dirichlet sides.
+    inside: tuple[float, ...]
+    edge: tuple[float, ...]
+    #: Median and deviation of every number of the signature.
+    median: tuple[float, ...]
+    deviation: tuple[float, ...]
+    #: |error of log b| over its deviation for every level; empty where no material is inferred, or its truth unknown.
+    material: tuple[float, ...] = ()
+    #: The same with the piecewise-constant prior.
+    piecewise_constant: tuple[float, ...] = ()
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Self:
+        """Rebuild from JSON form."""
+        return cls(**{name: tuple(values) for name, values in record.items()})
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The table; `evaluation.calibrate.calibrated` makes it."""
+
+    #: Axes of the table, rising: pairs of a context, and noise over root mean square of its responses.
+    pairs: tuple[int, ...]
+    noise: tuple[float, ...]
+    strata: tuple[tuple[Stratum, ...], ...]
+    #: Levels of bands, and numbers of the signature.
+    levels: tuple[float, ...]
+    names: tuple[str, ...]
+    #: Largest score that is no outlier.
+    threshold: float
+    #: Where the table comes from: how many systems of which archive.
+    systems: int
+    archive: str
+
+    def bands(self, kernel: ConditionedKernel, *, pairs: int, share: Float[Tensor, "*batch"]) -> PredictionBands:
+        """Bands and outlier test of a kernel from so many pairs with this share of noise."""
+        statistics = signature(kernel, share)
+        if tuple(statistics) != self.names:
+            raise KernelError(
+                "calibration of another prior", expected=f"{', '.join(self.names)} of a kernel",
+                got=", ".join(statistics), remedy="calibrate these weights",
+            )  # fmt: skip
+        factors = torch.stack([self._factors(name, pairs, share) for name in ("inside", "edge")], -1)
+        medians, deviations = (self._numbers(name, pairs, share).unbind(-1) for name in ("median", "deviation"))
+        scores = {
+            name: (number - median) / deviation
+            for (name, number), median, deviation in zip(statistics.items(), medians, deviations, strict=True)
+        }
+        material = self._factors("material", pairs, share) if self.strata[0][0].material else None
+        return PredictionBands(self.levels, factors, OutlierTest(scores, self.threshold), material)
+
+    def with_piecewise_constant_prior(self) -> Self:
+        """Of the piecewise-constant prior; bands on responses stay as they are, and hold more than their level."""
+        strata = tuple(tuple(replace(one, material=one.piecewise_constant) for one in row) for row in self.strata)
+        return replace(self, strata=strata)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Self:
+        """Rebuild from JSON form."""
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+        }
+        values["strata"] = tuple(tuple(Stratum.from_dict(one) for one in row) for row in record["strata"])
+        return cls(**values)
+
+    def _factors(self, name: str, pairs: int, share: Tensor) -> Float[Tensor, "*batch level"]:
+        table = np.log(np.maximum(self._table(name), SMALLEST))
+        return _looked_up(np.exp(self._at_pairs(table, pairs)), self.noise, share)
+
+    def _numbers(self, name: str, pairs: int, share: Tensor) -> Float[Tensor, "*batch name"]:
+        return _looked_up(self._at_pairs(self._table(name), pairs), self.noise, share)
+
+    def _table(self, name: str) -> Float[np.ndarray, "pairs noise number"]:
+        return np.array([[getattr(stratum, name) for stratum in row] for row in self.strata])
+
+    def _at_pairs(self, table: Float[np.ndarray, "pairs noise number"], pairs: int) -> np.ndarray:
+        return np.tensordot(_shares(np.log(pairs), np.log(self.pairs)), table, 1)
+
+
+def signature(kernel: ConditionedKernel, share: Float[Tensor, "*batch"]) -> dict[str, Float[Tensor, "*batch"]]:
+    """Numbers that describe a context, invariant to order and rotation of its pairs.
+
+    Stiffness: log of load per response. Misfit: log of the prior's residual over the noise, 0 where it is smaller.
+    Contrast, where a coefficient is inferred: the range of its logarithm, without the outermost nodes.
+    """
+    subspace, floor = kernel.subspace, MISFIT_FLOOR**2
+    assert subspace is not None
+    with torch.no_grad():
+        statistics = {
+            "stiffness": subspace.stiffness_scale.log(),
+            "misfit": ((subspace.misfit.square() + floor) / (share.square() + floor)).log().clamp(min=0) / 2,
+        }
+        if kernel.coefficient is not None:
+            log = kernel.coefficient.log()
+            values = log[..., torch.tensor(kernel.grid.unknown, device=log.device)].sort(-1).values
+            low, high = (round(end * (values.shape[-1] - 1)) for end in CONTRAST_ENDS)
+            statistics["contrast"] = values[..., high] - values[..., low]
+    return statistics
+
+
+def noise_share(
+    noise: Float[Tensor, " system"], responses: Float[Tensor, "system pair component *space"]
+) -> Float[Tensor, " system"]:
+    """Noise over root mean square of the responses."""
+    return noise / responses.square().flatten(1).mean(1).sqrt()
+
+
+def _looked_up(
+    table: Float[np.ndarray, "noise number"], noise: tuple[float, ...], share: Float[Tensor, "*batch"]
+) -> Float[Tensor, "*batch number"]:
+    at = np.sqrt(share.detach().cpu().double().numpy())
+    return torch.as_tensor(_shares(at, np.sqrt(noise)) @ table).to(share)
+
+
+def _shares(at: Any, points: Float[np.ndarray, " point"]) -> Float[np.ndarray, "*at point"]:
+    """How much every point counts in between: linear interpolation, constant beyond the ends."""
+    return np.stack([np.interp(at, points, row) for row in np.eye(len(points))], -1)

@@ -1,0 +1,135 @@
+"""A prior that assumes no law: gated convolutions, the gates from invariants of the pairs at every node.
+
+Invariants are sums over pairs of products of local fields: per pair the load, the response, its slopes and its
+curvature, of a vector also the gradient of its divergence. Their Gram matrix does not change under rotations of pairs,
+and holds the coefficients of any local law between these fields.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from nipde.context.pairs import Pairs
+from nipde.discretisation.tensor_links import tensor_links
+from nipde.estimators.conditioned.prior import PriorEstimate, PriorNet, WaveFunction
+from nipde.estimators.conditioned.whitening import Whitened
+from nipde.grid import Grid
+from nipde.kernels.gated import GatedKernel
+from nipde.spectral.transform import transform
+
+#: Odd terms along every axis, where there is a drift.
+ODD = 2
+#: An odd gate of size 1, in box sizes: what moves with v has the kernel (1 + v·(x - y)/2 + …) Δ⁻¹, and v may be 20.
+REACH = 10.0
+
+
+class GatedPrior(nn.Module):
+    """Whitened pairs to Σ_r a_r Φ m_r Φᵀ c_r; at the start Δ⁻¹ and small terms.
+
+    Convolutions with even multipliers are symmetric, and only gates could tell x from y. With `drift` there are terms
+    a(x) (x - y) Φ m Φᵀ c(y), too: odd along an axis, each made of two gated convolutions.
+    """
+
+    linear = True
+    piecewise_constant: bool | None = None
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        components: tuple[int, int],
+        channels: int,
+        terms: int,
+        drift: bool = False,
+        fields: int = 0,
+    ) -> None:
+        super().__init__()
+        self.components, self.terms, self.odd = components, terms, ODD * dimension if drift else 0
+        self.strengths = nn.Parameter(torch.zeros(field_count(dimension, components)))
+        numbers = local_count(dimension, components) + 3
+        gates = (terms + self.odd) * sum(components)
+        self.net = PriorNet(dimension, inputs=numbers, outputs=gates + fields, channels=channels)
+        self.multipliers = WaveFunction(terms + self.odd)
+        self.starts = nn.Parameter(torch.zeros(terms + self.odd))
+        with torch.no_grad():
+            self.starts[0] = 1.0
+            self.starts[terms:] = 1.0
+            nn.init.normal_(self.multipliers.outer.weight, std=0.1)
+
+    def forward(self, whitened: Whitened, pairs: Pairs) -> PriorEstimate:
+        """Gates near 1."""
+        return PriorEstimate(self.with_fields(whitened)[0])
+
+    def with_fields(self, pairs: Whitened) -> tuple[GatedKernel, Float[Tensor, "system field *space"]]:
+        """The kernel, and the further `fields` of every node."""
+        numbers = torch.cat([invariants(pairs, self.strengths), self._constants(pairs)], 1)
+        (out, into), count = self.components, self.terms + self.odd
+        left, right, fields = self.net(numbers).tensor_split([count * out, count * (out + into)], 1)
+        left, right = left.unflatten(1, (count, out)), 1 + right.unflatten(1, (count, into))
+        starts = self.starts[:, *(None,) * pairs.grid.dimension]
+        multipliers = (starts + self.multipliers(pairs.grid)) * transform(pairs.grid).inverse_laplacian(left)
+        # Terms, then x times odd ones, then odd ones times y.
+        odd, along = REACH * left[:, self.terms :], _positions(pairs.grid, left).repeat_interleave(ODD, 0)[: self.odd]
+        along = along.unsqueeze(1)
+        left = torch.cat([1 + left[:, : self.terms], along * odd, -odd], 1)
+        right = torch.cat([right, along * right[:, self.terms :]], 1)
+        kernel = GatedKernel(pairs.grid, left, right, torch.cat([multipliers, multipliers[self.terms :]]))
+        return kernel * (1 / pairs.stiffness_scale).to(left), fields
+
+    def _constants(self, pairs: Whitened) -> Tensor:
+        noise = pairs.noise.square().mean(1).sqrt()
+        count = torch.full_like(noise, float(pairs.loads.shape[1]))
+        constants = [
+            (noise + 1e-5).log() / 4 + 1,
+            count.log() / 4 - 1,
+            torch.full_like(noise, pairs.grid.axes[0].spacing).log() / 4,
+        ]
+        axes = (..., None, *(None,) * pairs.grid.dimension)
+        return torch.cat([value[axes].expand(-1, 1, *pairs.grid.shape) for value in constants], 1)
+
+
+def field_count(dimension: int, components: tuple[int, int]) -> int:
+    """Fields per pair that `local_fields` gives."""
+    return components[1] + components[0] * (2 + dimension) + (dimension if components[0] == dimension > 1 else 0)
+
+
+def local_count(dimension: int, components: tuple[int, int]) -> int:
+    """Numbers per node that `invariants` gives."""
+    fields = field_count(dimension, components)
+    return fields * (fields + 1) // 2
+
+
+def invariants(pairs: Whitened, strengths: Float[Tensor, " field"]) -> Float[Tensor, "system number *space"]:
+    """Upper triangle of the Gram matrix, on a signed logarithmic scale; `strengths` are learned units of the fields."""
+    fields = local_fields(pairs) * strengths.exp()[:, *(None,) * pairs.grid.dimension]
+    flat = fields.flatten(3).permute(0, 3, 2, 1)  # system, node, field, pair
+    gram = flat @ flat.mT
+    rows, columns = torch.triu_indices(gram.shape[-1], gram.shape[-1], device=gram.device)
+    numbers = gram[..., rows, columns].mT
+    return (numbers.sign() * torch.log1p(100 * numbers.abs())).unflatten(-1, pairs.grid.shape)
+
+
+def local_fields(pairs: Whitened) -> Float[Tensor, "system pair field *space"]:
+    """f, u, its central slopes along every axis, Δu and of vectors ∇(∇·u), all of a common order of magnitude."""
+    grid, dimension = pairs.grid, pairs.grid.dimension
+    links = tensor_links(grid, pairs.responses)
+    size = float(grid.volume) ** (1 / dimension)
+    slopes = links.slopes(pairs.responses)
+    curvature = links.laplacian(pairs.responses) / links.volume * links.is_unknown
+    loads = pairs.loads * links.is_unknown
+    scaled = [
+        0.02 * size**2 * loads,
+        pairs.responses,
+        *(0.2 * size * slope for slope in slopes),
+        0.02 * size**2 * curvature,
+    ]
+    if pairs.responses.shape[2] == dimension > 1:
+        divergence = torch.stack([slope[:, :, axis] for axis, slope in enumerate(slopes)]).sum(0).unsqueeze(2)
+        scaled += [0.02 * size**2 * slope * links.is_unknown for slope in links.slopes(divergence)]
+    return torch.cat(scaled, 2)
+
+
+def _positions(grid: Grid, like: Tensor) -> Float[Tensor, "axis *space"]:
+    """Along every axis, from the middle of the box."""
+    along = (place - axis.length / 2 for place, axis in zip(grid.coordinates, grid.axes, strict=True))
+    return torch.stack([like.new_tensor(place) for place in along])

@@ -1,0 +1,174 @@
+"""Pairs as a prior takes them: gaps filled, noise estimated; then order, mixing and units removed by whitening.
+
+    G = FᵀΣF = V diag(s) Vᵀ,   F̃ = F V / √(s + λ),   Ũ = U V / √(s + λ) · c,   Σ = Φ diag(σ(k)) Φᵀ
+
+λ is the noise of the responses in units of G, c the stiffness of the best constant coefficient. (F Q, U Q) gives the
+same (F̃, Ũ) up to a rotation of pairs: for orthogonal Q at any noise, for every invertible Q at zero noise. Priors must
+be invariant under rotations.
+
+Gaps are imputed: harmonic at first, then by the predictions of the kernel, repeatedly. The change of a round in the
+gaps is taken for noise in the next round. In the end the imputed values count as exact, so that the measured ones are
+reproduced.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nipde.context.pairs import Pairs
+from nipde.discretisation.conjugate_gradients import reorthogonalised_steps
+from nipde.discretisation.tensor_links import tensor_links
+from nipde.errors import PairsError
+from nipde.grid import Grid
+from nipde.kernels.base import Predictor
+from nipde.spectral.transform import transform
+
+#: Directions of loads weaker than this many smallest steps of the precision, relative to the strongest, carry nothing.
+FLOOR = 16.0
+#: Share of the modes, the shortest waves, that count as noise.
+SHORTEST = 0.2
+#: Rounds of imputation, steps of the first one, and its error, as a share of the responses.
+ROUNDS, SMOOTHING, FIRST = 5, 60, 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """A batch of systems with one axis; responses are multiplied by `stiffness_scale`, which is 1 for -Δu = f."""
+
+    grid: Grid
+    loads: Float[Tensor, "system pair component *space"]
+    responses: Float[Tensor, "system pair component *space"]
+    #: Standard deviation of the error of every whitened response, in its own unit.
+    noise: Float[Tensor, "system pair"]
+    #: The same of every whitened load.
+    load_noise: Float[Tensor, "system pair"]
+    #: Stiffness of the best constant coefficient, load per response.
+    stiffness_scale: Float[Tensor, " system"]
+    #: V, s + λ, and λ.
+    mixing: Float[Tensor, "system old pair"]
+    strengths: Float[Tensor, "system pair"]
+    penalty: Float[Tensor, " system"]
+
+    def __getitem__(self, systems: slice) -> "Whitened":
+        of = {field.name: getattr(self, field.name)[systems] for field in fields(self) if field.name != "grid"}
+        return Whitened(self.grid, **of)
+
+    def mixed(self, given: Float[Tensor, "system old component *space"]) -> Float[Tensor, "system pair *rest"]:
+        """Fields of the original pairs, mixed by V."""
+        return torch.einsum("sop,so...->sp...", self.mixing.to(given), given)
+
+
+def whiten(
+    pairs: Pairs, *, metric: Float[Tensor, "*mode"], noise: Float[Tensor, " system"], balance: Float[Tensor, ""]
+) -> Whitened:
+    """`metric` is σ(k), `noise` that of the responses; `balance` weighs noise against what the prior does not know."""
+    grid, waves = pairs.grid, transform(pairs.grid)
+    laplace = waves.inverse_laplacian(pairs.loads)
+    coefficients = waves.analysis(pairs.loads).double()
+    smooth = coefficients * laplace.double()
+    scaled = (coefficients * metric.double().sqrt()).flatten(2)
+    gram = scaled @ scaled.mT
+    _check_finite(gram)
+    response = waves.analysis(pairs.responses).double()
+    precision = torch.finfo(pairs.responses.dtype).eps
+    rms = pairs.responses.double().square().flatten(1).mean(1).sqrt()
+    # Rounding is noise, too.
+    noise = (noise.double().square() + (precision * rms).square()).sqrt()
+    scale = _stiffness(smooth.flatten(1), response.flatten(1))
+    load_noise = noise_or_zero(pairs.load_noise, gram).expand(len(gram))
+    # Noise of a load reaches the response smoothed.
+    passed = float(grid.volume / grid.size) * laplace.double().square().sum() / float(grid.volume)
+    penalty = balance.double() * ((noise * scale).square() + load_noise.square() * passed) * float(grid.volume)
+    strengths, mixing = torch.linalg.eigh(gram)
+    floor = FLOOR * torch.finfo(gram.dtype).eps * strengths[:, -1]
+    penalty = torch.maximum(penalty, floor)
+    strengths = strengths.clamp(min=0) + penalty[:, None]
+    share = strengths.rsqrt()
+    loads, responses = (
+        torch.einsum("sop,so...->sp...", mixing * share[:, None], field.double())
+        for field in (pairs.loads, pairs.responses)
+    )
+    mixed = torch.einsum("sop,so...->sp...", mixing * share[:, None], smooth), waves.analysis(responses)
+    stiffness = _stiffness(*(field.flatten(1) for field in mixed))
+    return Whitened(
+        grid=grid,
+        loads=loads.to(pairs.loads),
+        responses=(responses * stiffness[:, None, *(None,) * (grid.dimension + 1)]).to(pairs.loads),
+        noise=(noise[:, None] * share * stiffness[:, None]).to(pairs.loads),
+        load_noise=(load_noise[:, None] * share).to(pairs.loads),
+        stiffness_scale=stiffness,
+        mixing=mixing,
+        strengths=strengths,
+        penalty=penalty,
+    )
+
+
+def noise_level(grid: Grid, fields: Float[Tensor, "system pair component *space"]) -> Float[Tensor, " system"]:
+    """Standard deviation of white noise per node, of every system; an upper bound where the fields are rough."""
+    waves = transform(grid)
+    squares = waves.squared_wavenumbers(fields).flatten()
+    count = max(1, int(SHORTEST * len(squares)))
+    shortest = squares.topk(count).indices
+    coefficients = waves.analysis(fields).flatten(-grid.dimension)[..., shortest]
+    # White noise of variance ν² per node has coefficients of variance ν² w, w the volume of a cell.
+    cell = float(grid.volume) / grid.size
+    return (coefficients.double().square().flatten(1).mean(1) / cell).sqrt().to(fields)
+
+
+def impute(pairs: Pairs, estimate: Callable[[Pairs], Predictor]) -> Pairs:
+    """The same pairs without gaps; `estimate` is an estimator of complete fields."""
+    assert pairs.mask is not None
+    gaps = (~pairs.mask).double().flatten(1)
+    share = gaps.mean(1).sqrt()
+    noise = noise_or_zero(pairs.noise, pairs.loads)
+    known = torch.where(pairs.mask, pairs.responses, 0)
+    size = (known.square().flatten(1).sum(1) / (1 - gaps).sum(1)).sqrt()
+    filled = harmonic_filling(pairs)
+    error = FIRST * size
+    for _ in range(ROUNDS):
+        total = (noise.square() + (share.to(size) * error).square()).sqrt()
+        kernel = estimate(replace(pairs, responses=filled, mask=None, noise=total))
+        imputed = torch.where(pairs.mask, pairs.responses, kernel.predict(pairs.loads))
+        error = ((imputed - filled).square().flatten(1).sum(1) / gaps.sum(1).clamp(min=1)).sqrt().to(size)
+        filled = imputed
+    return replace(pairs, responses=filled, mask=None)
+
+
+def harmonic_filling(pairs: Pairs) -> Float[Tensor, "system pair component *space"]:
+    """Gaps closed by the harmonic field through the measured values; 0 on Dirichlet nodes."""
+    assert pairs.mask is not None
+    links = tensor_links(pairs.grid, pairs.responses)
+    gap = (~pairs.mask).to(pairs.loads) * links.is_unknown
+    known = torch.where(pairs.mask, pairs.responses, 0) * links.is_unknown
+
+    def stiffness(field: Tensor) -> Tensor:
+        return links.laplacian(field) * gap
+
+    diagonal = torch.ones_like(known) * sum(float(factor.mean()) * 2 for factor in links.factors)
+    return known + reorthogonalised_steps(stiffness, -stiffness(known), diagonal=diagonal, iterations=SMOOTHING)
+
+
+def noise_or_zero(noise: Tensor | float | None, like: Tensor) -> Tensor:
+    """Noise as a tensor; 0 where it is not known."""
+    return torch.as_tensor(0.0 if noise is None else noise).to(like)
+
+
+def _stiffness(
+    smooth: Float[Tensor, "system number"], response: Float[Tensor, "system number"]
+) -> Float[Tensor, " system"]:
+    """c of the best fit u = Δ⁻¹f / c; where none fits, or none is positive, the ratio of their sizes."""
+    own = smooth.square().sum(1)
+    ratio = (own / response.square().sum(1)).sqrt()
+    if smooth.shape != response.shape:
+        return ratio
+    fit = (smooth * response).sum(1)
+    aligned = fit / (own.sqrt() * response.square().sum(1).sqrt())
+    return torch.where(aligned > 0.1, own / torch.where(aligned > 0.1, fit, 1.0), ratio)
+
+
+def _check_finite(gram: Tensor) -> None:
+    if not bool(torch.isfinite(gram).all()):
+        raise PairsError(expected="finite loads", got="others", remedy="see Pairs.check_finite")

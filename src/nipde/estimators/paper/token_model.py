@@ -1,0 +1,98 @@
+"""What the paper's models share: pairs become tokens, a network refines them, and two factors make the kernel.
+
+A token is one component of f or u at one node, with its d values over the pairs: T = 2 · components · nodes tokens,
+f first, then u. The first norm runs over tokens and pairs together, as in the paper, and binds a model to its grid.
+"""
+
+from abc import ABC, abstractmethod
+from math import sqrt
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from nipde.context.pairs import Pairs
+from nipde.context.scaling import Scaling
+from nipde.errors import PairsError
+from nipde.estimators.base import Model
+from nipde.grid import Grid
+from nipde.kernels.low_rank import LowRankKernel
+
+
+class TokenModel(Model, ABC):
+    """A network for one grid and a fixed number of pairs; its kernel is linear in the load and of low rank."""
+
+    exportable = True
+
+    def __init__(self, grid: Grid, *, pairs: int, components: int) -> None:
+        super().__init__()
+        self.grid, self.pairs, self.components = grid, pairs, components
+        #: Scalar fields: every component of f, then every component of u.
+        self.fields = 2 * components
+        self.tokens = self.fields * grid.size
+        self.input_norm = nn.LayerNorm((self.tokens, pairs))
+
+    @abstractmethod
+    def factors(
+        self, tokens: Float[Tensor, "sample token pair"]
+    ) -> tuple[Float[Tensor, "sample token rank"], Float[Tensor, "sample token rank"]]:
+        """a_r(x) on the response's tokens and b_r(y) on the load's: K(x, y) = Σ_r a_r(x) b_r(y)."""
+
+    def forward(self, pairs: Pairs) -> LowRankKernel:
+        """The kernel in physical units: pairs are divided by their own root mean square, the kernel is scaled back."""
+        return self.kernel_of(pairs, Scaling.of(pairs))
+
+    def kernel_of(self, pairs: Pairs, scaling: Scaling | None = None) -> LowRankKernel:
+        """The kernel with the network's input scaled by `scaling`; without one, numbers are taken as they are."""
+        self._check(pairs)
+        with torch.autocast(pairs.loads.device.type, enabled=False):  # long sums do not survive half precision
+            left, right = self.factors(self.tokens_of(pairs, scaling))
+        left = left / self.grid.volume  # networks see a box of volume 1, whatever the unit of length
+        if scaling is not None:
+            left = left * scaling.kernel.reshape(-1, 1, 1).to(left)
+        return LowRankKernel(pairs.grid, *(self._as_fields(factor, pairs) for factor in (left, right)))
+
+    def tokens_of(self, pairs: Pairs, scaling: Scaling | None = None) -> Float[Tensor, "sample token pair"]:
+        """Fields side by side, in the network's precision (never below float32: long sums do not survive it)."""
+        first = next(self.parameters())
+        precision = torch.promote_types(first.dtype, torch.float32)
+        wide = torch.promote_types(pairs.loads.dtype, torch.float32)
+        fields = [
+            field.to(wide).reshape(-1, self.pairs, self.tokens // 2).mT for field in (pairs.loads, pairs.responses)
+        ]
+        units = [torch.ones(1)] * 2 if scaling is None else [scaling.load, scaling.response]
+        # Transposing and scaling as one product with a scaled unit matrix: BLAS reads rows and columns equally fast.
+        scales = [torch.diag_embed((1 / unit.to(field)).reshape(-1, 1).expand(field.shape[0], self.pairs))
+                  for field, unit in zip(fields, units, strict=True)]  # fmt: skip
+        if torch.compiler.is_compiling() or any(field.requires_grad for field in fields):
+            tokens = torch.cat([field @ scale for field, scale in zip(fields, scales, strict=True)], dim=1)
+        else:
+            tokens = fields[0].new_empty(fields[0].shape[0], self.tokens, self.pairs)
+            for field, scale, into in zip(fields, scales, tokens.chunk(2, dim=1), strict=True):
+                torch.bmm(field, scale, out=into)
+        return tokens.to(device=first.device, dtype=precision)
+
+    def attention_scale(self, channels: int) -> float:
+        """dx / √d_k: every node stands for an equal share of a volume of 1."""
+        return 1 / self.grid.size / sqrt(channels)
+
+    def _as_fields(self, factor: Float[Tensor, "sample token rank"], pairs: Pairs) -> Tensor:
+        """(*batch, rank, component, *space), a view."""
+        fields = factor.mT.reshape(*pairs.batch, factor.shape[-1], self.components, *self.grid.shape)
+        return fields.to(device=pairs.loads.device, dtype=torch.promote_types(pairs.loads.dtype, torch.float32))
+
+    def _check(self, pairs: Pairs) -> None:
+        who = type(self).__name__
+        pairs.refuse_mask(who)
+        if pairs.grid != self.grid:
+            raise PairsError(
+                f"this {who} belongs to another grid", expected=str(self.grid), got=str(pairs.grid),
+                remedy="interpolate the pairs, or build a model for their grid",
+            )  # fmt: skip
+        if pairs.count != self.pairs or pairs.components != (self.components,) * 2:
+            raise PairsError(
+                f"this {who} reads a fixed context",
+                expected=f"{self.pairs} pairs of {self.components} component(s)",
+                got=f"{pairs.count} of {pairs.components[0]} and {pairs.components[1]}",
+                remedy="pairs.take(range(d)) selects some of them",
+            )

@@ -1,0 +1,151 @@
+"""A measurement in plain words, and what about it looks like a mistake."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from nipde.grid import AXES
+from nipde.measurements.gridding import Gridded
+from nipde.measurements.locate import place_words
+from nipde.measurements.measurement import Note
+from nipde.measurements.units import Units, factor, is_length
+
+#: Responses on a Dirichlet boundary over those inside, as root mean squares.
+EDGE = 0.05
+
+Fields = Float[np.ndarray, "pair component *space"]
+Mask = Bool[np.ndarray, "pair component *space"]
+
+
+def summary(data: Gridded, loads: Fields, units: Units) -> list[Note]:
+    """How many, where, in which units, how large, and where the largest response lies."""
+    pairs, components = data.response.shape[:2]
+    length, load, response = ("" if unit == "1" else f" {unit}" for unit in (units.length, units.load, units.response))
+    axes = [
+        f"{name} from {first:g} to {first + axis.length:g}{length}, {axis.nodes} nodes, {axis.boundary.name}"
+        for name, first, axis in zip(AXES, data.origin, data.grid.axes, strict=False)
+    ]
+    values = data.response[data.mask]
+    texts = [
+        f"{pairs} pair{'s' * (pairs != 1)}; {components} component{'s' * (components != 1)} of the response, "
+        f"{loads.shape[1]} of the load.",
+        f"Grid: {'; '.join(axes)}. Arrays run over ({', '.join(data.grid.axis_names)}).",
+        f"Units: length {units.length}, load {units.load}, response {units.response}; so b is in {units.coefficient}.",
+        f"Loads from {loads.min():.4g} to {loads.max():.4g}{load}.",
+        f"Responses from {values.min():.4g} to {values.max():.4g}{response}, "
+        f"{100 * (1 - data.mask.mean()):.3g} % of them missing.",
+    ]
+    for component in range(components):
+        size = np.where(data.mask[0, component], np.abs(data.response[0, component]), -1.0)
+        node = np.unravel_index(int(size.argmax()), data.grid.shape)
+        at = [first + axis.coordinates[i] for first, axis, i in zip(data.origin, data.grid.axes, node, strict=True)]
+        which = f", component {component + 1}," if components > 1 else ""
+        value = data.response[(0, component, *node)]
+        texts.append(f"Largest response of pair 1{which} at {place_words(at)}{length}: {value:.4g}{response}.")
+    return [Note("reading", text) for text in texts]
+
+
+def warnings(data: Gridded, loads: Fields, units: Units) -> list[Note]:
+    """What a person may have mixed up."""
+    texts = (*_counts(data, loads), *_sizes(data, loads, units), *_swapped(data, loads), *_shapes(data, loads))
+    return [Note("warning", text) for text in texts]
+
+
+def _counts(data: Gridded, loads: Fields) -> Iterator[str]:
+    if len(loads) == 1:
+        yield "One pair only: nothing is left to check a result with."
+        return
+    first: dict[bytes, int] = {}
+    for pair, fields in enumerate(zip(loads, data.response, data.mask, strict=True), start=1):
+        before = first.setdefault(b"".join(field.tobytes() for field in fields), pair)
+        if before != pair:
+            yield f"Pair {pair} is the same as pair {before}: repeated, not measured again?"
+    singular = np.linalg.svd(loads.reshape(len(loads), -1), compute_uv=False)
+    if singular[0] > 0 and len(singular) > 1 and singular[1] < 1e-6 * singular[0]:
+        yield "All loads are multiples of one another: together they show no more than one."
+
+
+def _sizes(data: Gridded, loads: Fields, units: Units) -> Iterator[str]:
+    largest = {"load": float(np.abs(loads).max()), "response": float(np.abs(data.response[data.mask]).max())}
+    if is_length(units.length) and is_length(units.response):
+        extent = max(axis.length for axis in data.grid.axes)
+        relative = largest["response"] * factor(units.response, units.length, of="the response") / extent
+        if relative > 1:
+            yield f"The largest response is {relative:.3g} × the size of the grid: pixels taken for {units.response}?"
+    for name, size in largest.items():
+        if size > 1e12 or 0 < size < 1e-12:
+            yield f"The largest {name} is {size:.1e}: check its unit."
+    if not loads.any():
+        yield "All loads are 0."
+        return
+    if (empty := _first_pair(not load.any() for load in loads)) is not None:
+        yield f"The load of pair {empty} is 0 everywhere."
+
+
+def _shapes(data: Gridded, loads: Fields) -> Iterator[str]:
+    pairs = list(zip(data.response, data.mask, strict=True))
+    if (gone := _first_pair(not mask.any() for _, mask in pairs)) is not None:
+        yield f"Pair {gone} has no measured response at all."
+    if (still := _first_pair(mask.any() and np.ptp(response[mask]) == 0 for response, mask in pairs)) is not None:
+        yield f"The response of pair {still} is the same at all nodes."
+    if loads.shape[1] == data.response.shape[1]:
+        work = data.grid.integrate(np.where(data.mask, loads * data.response, 0.0)).sum(1)
+        if np.mean(work < 0) > 0.5:
+            yield "Responses point against the loads (∫ f u < 0): a sign or an axis reversed?"
+    for place, axis in enumerate(data.grid.axes):
+        if axis.boundary.essential:
+            edge, inner = _rms_of_ends(data.response, data.mask, place - data.grid.dimension)
+            if inner > 0 and edge > EDGE * inner:
+                yield (
+                    f"Responses at the ends of axis {AXES[place]} are {100 * edge / inner:.0f} % of those inside, "
+                    f'where they should be 0: swapped axes, rigid motion, or boundary = "neumann"?'
+                )
+
+
+def _swapped(data: Gridded, loads: Fields) -> Iterator[str]:
+    """A balance law smooths: a response that is rougher than its load is hardly one."""
+    everywhere, dimension = np.ones(loads.shape, dtype=bool), data.grid.dimension
+    rough_load, rough_response = (
+        _roughness(loads, everywhere, dimension), _roughness(data.response, data.mask, dimension)
+    )  # fmt: skip
+    if rough_load is None or rough_response is None:
+        return
+    axes = [place - dimension for place, axis in enumerate(data.grid.axes) if axis.boundary.essential]
+    ends = [(_rms_of_ends(loads, everywhere, axis), _rms_of_ends(data.response, data.mask, axis)) for axis in axes]
+    loads_end = bool(ends) and all(f[0] < 1e-6 * f[1] and u[0] > EDGE * u[1] for f, u in ends)
+    if (rough_response > 4 * rough_load and rough_response > 0.02) or loads_end:
+        yield (
+            f"Loads are smoother than responses (high waves {100 * rough_load:.2g} % and {100 * rough_response:.2g} %)"
+            f"{', and 0 on the sides where responses are not' if loads_end else ''}: load and response swapped?"
+        )
+
+
+def _roughness(fields: Fields, mask: Mask, dimension: int) -> float | None:
+    """Energy of second differences over the most they can be, of values less their mean; None if unknown."""
+    values = fields[mask]
+    if not values.size:
+        return None
+    spread = float(np.mean((values - values.mean()) ** 2))
+    if spread <= 1e-24 * float(np.mean(values**2)):
+        return 0.0
+    energies = []
+    for axis in range(-dimension, 0):
+        field, known = (np.moveaxis(array, axis, -1) for array in (fields, mask))
+        second = np.diff(field, n=2)[known[..., 2:] & known[..., 1:-1] & known[..., :-2]]
+        if not second.size:
+            return None
+        energies.append(float(np.mean(second**2)) / 16)
+    return float(np.mean(energies)) / spread
+
+
+def _rms_of_ends(fields: Fields, mask: Mask, axis: int) -> tuple[float, float]:
+    """Root mean square at the two ends of an axis, and between them."""
+    values, known = (np.moveaxis(array, axis, -1) for array in (fields, mask))
+    parts = [values[..., part][known[..., part]] for part in ([0, -1], slice(1, -1))]
+    edge, inner = (float(np.sqrt(np.mean(part**2))) if part.size else 0.0 for part in parts)
+    return edge, inner
+
+
+def _first_pair(which: Iterator[bool]) -> int | None:
+    return next((pair for pair, is_it in enumerate(which, start=1) if is_it), None)

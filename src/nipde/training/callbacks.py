@@ -1,0 +1,143 @@
+"""Callbacks of every run: saving, validation, logs; and signals."""
+
+import csv
+import io
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from nipde.errors import needing
+from nipde.training.loop import Callback, Report
+from nipde.training.run import SIGNALS, Run, begin
+from nipde.training.validation import Validated, Validator, mean_of
+from nipde.weights import checkpoint
+from nipde.weights.models import BEST, LAST, tensors_of
+
+COLUMNS = ("step", "seconds", "loss", "rate", "gradient_norm", "held_out", "in_context")
+
+
+class Saver(Callback):
+    """Keeps the state on disk: every `seconds`, and at the end of a sitting."""
+
+    def __init__(self, folder: Path, *, seconds: float = 60.0) -> None:
+        self.path, self.seconds = folder / LAST, seconds
+        self.saved = time.monotonic()
+
+    def stepped(self, run: Run, report: Report) -> None:
+        """Save when it is time."""
+        if time.monotonic() - self.saved >= self.seconds:
+            self.ended(run)
+
+    def ended(self, run: Run) -> None:
+        """Save now; the first process does it for all."""
+        if run.group.rank == 0:
+            checkpoint.save(self.path, *run.state())
+        self.saved = time.monotonic()
+
+
+class Selector(Callback):
+    """Validates every so many steps and at the end, and keeps the weights that did best."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        self.path = folder / BEST
+        self.validators = [Validator(run.recipe, archive, run.group) for archive in run.archives]
+        self.latest: tuple[int, Validated] | None = None
+
+    def started(self, run: Run) -> None:
+        """Make the folder; the first callback, so that nothing is left behind by what is refused before."""
+        begin(self.path.parent, run)
+
+    def stepped(self, run: Run, report: Report) -> None:
+        """Look, if it is time or the run is over."""
+        if report.step % run.recipe.validate_every and run.progress < 1:
+            return
+        errors = mean_of([validator(run.task) for validator in self.validators])
+        self.latest = report.step, errors
+        if errors.held_out < run.best:
+            run.best, run.best_step = errors.held_out, report.step
+            if run.group.rank == 0:
+                record = {**run.card(), "validation": vars(errors)}
+                checkpoint.save(self.path, tensors_of(run.task.model), record)
+
+
+class Log(Callback):
+    """log.csv, and TensorBoard's files if `tensorboard`: every `every` steps and with every validation."""
+
+    def __init__(self, folder: Path, selector: Selector, *, every: int, tensorboard: bool) -> None:
+        self.folder, self.selector, self.every, self.tensorboard = folder, selector, every, tensorboard
+        self.board: Any = None
+
+    def started(self, run: Run) -> None:
+        """Forget what was logged after the step the run goes on from."""
+        path = self.folder / "log.csv"
+        rows = [row for row in read_log(path) if int(row["step"]) <= run.step]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        checkpoint.write(path, text.getvalue().encode())
+        self.file = open(path, "a")  # noqa: SIM115  (open as long as the run)
+        if self.tensorboard:
+            self.board = _board()(str(self.folder / "tensorboard"), purge_step=run.step + 1)
+
+    def stepped(self, run: Run, report: Report) -> None:
+        """One row."""
+        latest = self.selector.latest
+        validated = vars(latest[1]) if latest is not None and latest[0] == report.step else {}
+        if report.step % self.every and not validated:
+            return
+        row = {"seconds": round(run.seconds, 3), **vars(report), **validated}
+        csv.DictWriter(self.file, COLUMNS, lineterminator="\n").writerow(row)
+        self.file.flush()
+        if self.board is not None:
+            for name in set(row) - {"step"}:
+                self.board.add_scalar(name, row[name], report.step)
+
+    def ended(self, run: Run) -> None:
+        """Close the files."""
+        self.file.close()
+        if self.board is not None:
+            self.board.close()
+
+
+@contextmanager
+def listening(run: Run) -> Iterator[None]:
+    """Until the end of the block, SIGTERM, SIGINT and SIGUSR1 ask the run to end after the step at hand."""
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        run.pending_signal = number
+
+    before = {number: signal.signal(number, receive) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def read_log(path: Path) -> list[dict[str, str]]:
+    """Whole rows of a log; a row that a kill cut short does not count."""
+    if not path.exists():
+        return []
+    text = path.read_text()
+    return list(csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1])))
+
+
+def history(folder: Path) -> dict[str, Any]:
+    """How the best weights of a run were trained, for `nipde.weights.publish`: its record, and the validation curve."""
+    record = checkpoint.load(folder / BEST)[1]
+    rows = [row for row in read_log(folder / "log.csv") if row["held_out"]]
+    return {
+        "training": {name: record[name] for name in ("recipe", "grid", "data", "step", "seconds", "validation")},
+        "curve": [{name: float(row[name]) for name in ("step", "seconds", "held_out")} for row in rows],
+    }
+
+
+def _board() -> Any:
+    with needing("TensorBoard", extra="train", remedy=", or train with --no-tensorboard"):
+        from torch.utils.tensorboard import SummaryWriter
+    return SummaryWriter

@@ -1,0 +1,85 @@
+"""The processes that train together: one, or several that torchrun starts and if need be restarts."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
+
+from nipde.errors import TrainingError
+
+#: What a cluster sends before it takes a machine away, among others; torchrun passes it on to every process.
+PASSED_ON = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
+
+
+@dataclass(frozen=True)
+class Group:
+    """This process's place among all; `device` is where it computes."""
+
+    rank: int = 0
+    ranks: int = 1
+    device: torch.device = torch.device("cpu")  # noqa: RUF009  (immutable)
+
+    def sum(self, *values: float) -> list[float]:
+        """Sums over all processes, the same on each of them."""
+        if self.ranks == 1:
+            return [float(value) for value in values]
+        together = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(together)
+        return together.tolist()
+
+
+@contextmanager
+def joined() -> Iterator[Group]:
+    """Join the processes torchrun started (gloo on processors, NCCL on CUDA), or stand alone."""
+    cuda = torch.cuda.is_available()
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        yield Group(device=torch.device("cuda" if cuda else "cpu"))
+        return
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
+    store, rank, ranks = next(rendezvous("env://"))
+    # torchrun's store may outlive a restart: without a name of its own, an attempt finds addresses of the dead.
+    store = PrefixStore(f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+    dist.init_process_group(
+        "nccl" if cuda else "gloo", store=store, rank=rank, world_size=ranks, device_id=device if cuda else None
+    )
+    try:
+        yield Group(dist.get_rank(), dist.get_world_size(), device)
+    finally:
+        dist.destroy_process_group()
+
+
+def launched() -> bool:
+    """Whether this process was started by torchrun."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def launch(module: str, words: list[str], *, processes: int, restarts: int) -> int:
+    """`python -m MODULE WORDS` in every process; if one dies all start again, `restarts` times. Gives an exit code."""
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import main
+
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
+    options = ["--standalone", "--nproc-per-node", str(processes), "--max-restarts", str(restarts)]
+    try:
+        main([*options, "--signals-to-handle", PASSED_ON, "-m", module, *words])
+    except SignalException as received:
+        return exit_code(received.sigval)
+    except ChildFailedError as error:
+        code = error.get_first_failure()[1].exitcode
+        raise TrainingError(
+            f"training processes failed {restarts + 1} time(s), at last with exit code {code}",
+            remedy="its own words stand above; what was saved is kept, --resume goes on from there",
+        ) from error
+    return 0
+
+
+def exit_code(stopped_by: int) -> int:
+    """128 + signal as is usual; 0 after SIGUSR1, by which a scheduler asks for a save before it requeues the job."""
+    return 0 if stopped_by in (0, signal.SIGUSR1) else 128 + int(stopped_by)

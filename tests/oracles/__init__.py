@@ -1,0 +1,1 @@
+"""Slow and plain forms, to test fast ones against."""

@@ -1,0 +1,1 @@
+"""What one laboratory adds to nipde: a law, an estimator, a file format."""
