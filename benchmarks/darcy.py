@@ -67,6 +67,10 @@ BUDGETS: dict[str, Budget] = {
         batch={"nips-2": 40, "nips-4": 40},
         ours={"conditioned-elliptic": 4.0, "conditioned-gated": 10.0, "conditioned-wide": 2.0},
     ),
+    "long": Budget(
+        ("layers",), {11: 100.0, 21: 100.0, 41: 200.0}, seeds=1, both_laws=(), leaves_out=("41-afno-4",),
+        batch={"nips-2": 40, "nips-4": 40},
+    ),
     "paper": Budget(("layers", "orders", "rank", "interpretability"), None, seeds=5),
 }  # fmt: skip
 #: The paper's own length: 5,000 epochs of 90 steps, 100 samples each.
