@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from benchmarks.record import commit, now
+from benchmarks.record import commit, now, read_record
 from nipde.weights import checkpoint
 
 #: File of a row, in a folder of its name.
@@ -16,7 +16,7 @@ def earlier(record: Path) -> dict[str, dict[str, Any]]:
     """Rows of a campaign's record by name, if there is one: what was measured is not lost with the folder it ran in."""
     if not record.exists():
         return {}
-    measured = json.loads(record.read_text())["measured"]
+    measured = read_record(record.parent, record.stem)["measured"]
     rows = [row for value in measured.values() if isinstance(value, list) for row in value if isinstance(row, dict)]
     return {row["name"]: row for row in rows if "name" in row}
 

@@ -1,5 +1,6 @@
 """A measurement on file: what was run, with which seed, from which commit, where, when, and what came out."""
 
+import hashlib
 import json
 import os
 import platform
@@ -8,6 +9,9 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from nipde.atomic import write_bytes
+from nipde.errors import NipdeError
 
 #: Whose versions a number may depend on.
 PACKAGES = ("nipde", "torch", "numpy", "scipy", "zarr", "distributed")
@@ -30,13 +34,30 @@ def write_record(
     }
     results.mkdir(parents=True, exist_ok=True)
     path = results / f"{name}.json"
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    write_bytes(path, (json.dumps({**record, "sha256": digest(record)}, indent=1) + "\n").encode())
     return path
 
 
+def digest(record: dict[str, Any]) -> str:
+    """SHA-256 of what a record says: a number that was changed by hand, or by a disk, shows."""
+    kept = {key: value for key, value in record.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
 def read_record(results: Path, name: str) -> dict[str, Any]:
-    """The record of a measurement."""
-    record: dict[str, Any] = json.loads((results / f"{name}.json").read_text())
+    """The record of a measurement; raises unless it is one."""
+    path = results / f"{name}.json"
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise NipdeError(f"{path} cannot be read", expected="a record", got=str(error)[:200]) from error
+    if not isinstance(record, dict) or not isinstance(record.get("measured"), dict):
+        raise NipdeError(f"{path} is no record", expected="an object with the key measured", got=str(record)[:200])
+    if record.get("sha256") != digest(record):
+        remedy = f"run it again: {record.get('command')}"
+        raise NipdeError(
+            f"{path} is not as it was written", expected=digest(record), got=record.get("sha256"), remedy=remedy
+        )
     return record
 
 

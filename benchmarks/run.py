@@ -34,6 +34,7 @@ MEASUREMENTS = {
     "discovery": "phases by every readout, bands on b, the inversion by matching a kernel, and its gradients",
     "dic": "fifty specimens from exported image correlation, beside Tikhonov and total variation",
     "design": "ten designed loads against random ones: how many of these give the same held-out error",
+    "hostile": "100,000 mutated descriptions, units, weights, manifests and results: errors without a type, hangs",
     "uncertainty": "share of true values within bands by pairs and noise, and which systems are flagged as outliers",
 }
 

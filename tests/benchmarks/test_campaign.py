@@ -1,4 +1,3 @@
-import json
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import pytest
 import benchmarks
 from benchmarks.campaign import whole
 from benchmarks.finished_rows import earlier, finished, write_result
+from benchmarks.record import write_record
 from benchmarks.run import run_campaign
 from nipde.data.archive import open_archive
 from nipde.data.darcy import DarcyRecipe
@@ -48,8 +48,8 @@ def test_rows_of_a_record_outlive_the_folder_they_came_from(tmp_path):
         write_result(tmp_path / "before" / name, {"value": 1})
     time.sleep(1.1)
     rows = list(finished(tmp_path / "before", {}).values())
-    record = tmp_path / "record.json"
-    record.write_text(json.dumps({"measured": {"rows": rows, "pending": ["four"], "minutes": 5}}))
+    measured = {"rows": rows, "pending": ["four"], "minutes": 5}
+    record = write_record("record", measured, results=tmp_path, command="", seed=0, seconds=0)
     write_result(tmp_path / "now" / "one", {"value": 2})
     found = finished(tmp_path / "now", earlier(record))
     assert {name: row["value"] for name, row in found.items()} == {"one": 2, "two": 1, "three": 1}
