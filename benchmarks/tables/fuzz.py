@@ -21,3 +21,10 @@ def fuzz(measured: dict[str, Any]) -> str:
         f"{measured['slow_seconds']:g} "
         f"s: {measured['slow_calls']}, the slowest {measured['slowest_seconds']:.1f} s.\n"
     )
+
+
+def hostile(measured: dict[str, Any]) -> str:
+    """Kinds of input, and how they ended."""
+    ends = ("inputs", "result", "typed error", "untyped error", "hang", "slowest_seconds")
+    rows = [(row["kind"], *(f"{row[name]:,}" for name in ends)) for row in measured["rows"]]
+    return table(("input", "mutated", "read", "typed error", "untyped error", "hang", "slowest, s"), rows)

@@ -10,7 +10,7 @@ from benchmarks.tables.design import design
 from benchmarks.tables.discovery import dic, discovery
 from benchmarks.tables.estimators import baselines, symmetry
 from benchmarks.tables.formats import formats
-from benchmarks.tables.fuzz import fuzz
+from benchmarks.tables.fuzz import fuzz, hostile
 from benchmarks.tables.independent import independent
 from benchmarks.tables.markdown import provenance
 from benchmarks.tables.mechanics import mechanics
@@ -46,6 +46,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "formats": formats,
     "mistakes": mistakes,
     "fuzz": fuzz,
+    "hostile": hostile,
     "discovery": discovery,
     "dic": dic,
     "design": design,
@@ -53,6 +54,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "darcy-trial": darcy,
     "darcy-quick": darcy,
     "darcy-standard": darcy,
+    "darcy-long": darcy,
     "darcy-paper": darcy,
     "solids-trial": solids,
     "solids-quick": solids,
