@@ -156,8 +156,7 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["discover", "m.npz", "--out", "taken"], "a folder, got taken, which is a file"),
-        (["report", "m.npz", "--out", "."], "a file, got ."),
+        (["discover", "m.npz", "--out", "taken"], "a folder to save to, got the file taken"),
         (["show", "archive", "--out", "a.bmp"], "ending in .png, .svg, .pdf, got a.bmp"),
         (["estimate", "archive", "--out", "a.doc"], "ending in .png, .svg, .pdf, got a.doc"),
         (["export", "the-well", "archive", "--out", "a.txt"], "ending in .hdf5, .h5, got a.txt"),

@@ -51,6 +51,16 @@ def test_a_file_becomes_a_folder_and_statements(measured, tmp_path, capsys):
     assert "dense" in np.load(tmp_path / "found" / "kernel.npz").files
     b = np.load(tmp_path / "found" / "microstructure.npz")["coefficient"]
     assert np.mean((b > 6)[1:-1, 1:-1] == (permeability > 6)[1:-1, 1:-1]) >= 0.95
+    assert main(["verify", str(tmp_path / "found")]) == 0
+    (tmp_path / "found" / "kernel.npz").unlink()
+    assert main(["verify", str(tmp_path / "found")]) == 1
+
+
+def test_a_folder_of_something_else_is_refused_before_the_work(measured, tmp_path, monkeypatch):
+    monkeypatch.setattr("nipde.cli.discover.measurement_of", pytest.fail)
+    (tmp_path / "thesis.txt").write_text("five years")
+    assert discover(measured[0], "--out", tmp_path) == 2
+    assert (tmp_path / "thesis.txt").read_text() == "five years"
 
 
 def test_a_file_without_units_is_refused_and_units_may_be_stated(tmp_path, capsys):
@@ -96,11 +106,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path, capsys):
     assert "nothing.npz" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", ["discover", "report"])
-def test_help_lists_just_the_weights_that_are_not_refused(verb, capsys, monkeypatch):
+def test_help_lists_just_the_weights_that_are_not_refused(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     with pytest.raises(SystemExit):
-        main([verb, "--help"])
+        main(["discover", "--help"])
     printed = " ".join(capsys.readouterr().out.split()).partition(" --weights WEIGHTS ")[2]
     listed = printed.rpartition("--weights WEIGHTS ")[2].partition(", or a file or folder")[0].split(", ")
     assert "darcy" in listed

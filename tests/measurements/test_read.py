@@ -294,7 +294,7 @@ def test_the_interpretation_tells_the_whole_story():
     responses[0, 6, 2] = 1.5
     text = interpreted({"x": X, "y": Y, "loads": loads, "responses": responses}).interpretation()
     for words in ("a.npz: read as npz", "3 pairs; 1 component", "x from 0 to 3.6 mm, 9 nodes, dirichlet",
-                  "load N/mm^2", "b is in N/mm", "0 % of them missing", "Noise of the responses: not stated",
+                  "load N/mm²", "b is in N/mm", "0 % of them missing", "Noise of the responses: not stated",
                   "Largest response of pair 1 at x = 2.7, y = 1.6 mm: 1.5 mm"):  # fmt: skip
         assert words in text
 

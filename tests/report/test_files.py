@@ -14,6 +14,7 @@ import torch
 
 import nipde
 from nipde.discovery.discover import discover
+from nipde.errors import NipdeError
 from nipde.estimators.baselines import BASELINES
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.grid import Axis, Grid
@@ -22,14 +23,13 @@ from nipde.measurements.parse import parse
 from nipde.measurements.units import Units
 from nipde.physics.darcy import Darcy
 from nipde.physics.random_fields import GaussianField, TwoPhase
-from nipde.report.files import fields_of, schema, summary
+from nipde.report.files import DIGESTS, NAMES, fields_of, is_discovery, problems, schema, summary
 from nipde.report.kernel_factors import factors_of
 from nipde.report.statements import statements
 
-NAMES = {
-    "kernel.npz", "microstructure.csv", "microstructure.npz", "microstructure.vtk", "predictor.pt2", "report.html",
-    "summary.json",
-}  # fmt: skip
+FILES = {*NAMES, DIGESTS}
+#: No bytes in UTF-8: what Python makes of a file name in Latin-1.
+LATIN = os.fsdecode(b"m\xfc.npz")
 PLATE = Grid((Axis(9, 30.0), Axis(11, 90.0)))
 WITHOUT_NIPDE = """
 import sys, torch
@@ -64,7 +64,8 @@ def folder(discovery, tmp_path_factory):
 
 
 def test_every_file_is_there(folder):
-    assert {path.name for path in folder.iterdir()} == NAMES
+    assert {path.name for path in folder.iterdir()} == FILES
+    assert {path.name for path in folder.parent.iterdir()} == {folder.name}
 
 
 def test_the_archive_holds_every_field_and_where_it_is(discovery, folder):
@@ -177,7 +178,7 @@ def test_the_page_stands_beside(discovery, folder):
 def test_lines_and_blocks_are_saved_too(grid, tmp_path):
     discovery = found_in(grid)
     folder = discovery.save(tmp_path)
-    assert {path.name for path in folder.iterdir()} == NAMES
+    assert {path.name for path in folder.iterdir()} == FILES
     jsonschema.validate(json.loads((folder / "summary.json").read_text(encoding="utf-8")), schema())
     assert "dense" not in np.load(folder / "kernel.npz").files
     mesh = meshio.read(folder / "microstructure.vtk")
@@ -187,8 +188,97 @@ def test_lines_and_blocks_are_saved_too(grid, tmp_path):
     assert mesh.points[:, : grid.dimension] == pytest.approx(positions.reshape(grid.size, -1), rel=1e-6)
 
 
-def test_saving_again_replaces_what_was_there(discovery, tmp_path):
-    few = found_in(Grid.uniform(7), count=2)
-    few.save(tmp_path)
-    few.save(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == NAMES
+def test_saving_again_replaces_what_was_there(tmp_path):
+    few, place = found_in(Grid.uniform(7), count=2), tmp_path / "found"
+    (few.save(place) / "report.html").write_text("an older page")
+    few.save(place)
+    assert {path.name for path in place.iterdir()} == FILES
+    assert problems(place) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["found"]
+
+
+@pytest.mark.parametrize("names", [("thesis.txt",), ("summary.json", "thesis.txt"), ("report.html",)])
+def test_a_folder_of_something_else_is_never_replaced(discovery, tmp_path, names):
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(NipdeError) as error:
+        discovery.save(tmp_path)
+    assert str(tmp_path) in error.value.got
+    assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["mine"] * len(names)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: replace(found, material=replace(found.material, unit=LATIN)),
+        lambda found: replace(found, material=replace(found.material, quantity=LATIN)),
+        lambda found: replace(found, provenance={**found.provenance, "files": [{"name": LATIN}]}),
+        lambda found: replace(found, measurement=replace(found.measurement, sources=(Source(LATIN, "csv", ""),))),
+        lambda found: replace(found, measurement=replace(found.measurement, units=Units("mm", LATIN, "mm"))),
+    ],
+    ids=["unit", "quantity", "provenance", "source", "load"],
+)
+def test_text_that_is_not_utf8_is_refused_before_the_work_and_leaves_nothing(discovery, change, tmp_path, monkeypatch):
+    monkeypatch.setattr("nipde.report.files.factors_of", pytest.fail)
+    with pytest.raises(NipdeError) as error:
+        change(discovery).save(tmp_path / "found")
+    assert "udcfc" in error.value.got
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("failing", ["page", "save_program", "write_vtk"])
+def test_an_error_in_the_middle_leaves_the_earlier_discovery(discovery, folder, tmp_path, monkeypatch, failing):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr(f"nipde.report.files.{failing}", lambda *given: 1 / 0)
+    for place in (folder, tmp_path / "new"):
+        with pytest.raises(ZeroDivisionError):
+            discovery.save(place)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert list(tmp_path.iterdir()) == []
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_names_and_units_beyond_latin_are_written(discovery, tmp_path):
+    material = replace(discovery.material, unit="Ω·m", quantity="比抵抗")
+    folder = replace(discovery, material=material).save(tmp_path / "抵抗")
+    assert "Ω·m" in (folder / "microstructure.csv").read_text(encoding="utf-8")
+    assert "比抵抗" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_flips_truncations_and_deletions_are_all_noticed(folder, tmp_path):
+    contents = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert problems(folder) == []
+    rng = np.random.default_rng(0)
+    for name, data in contents.items():
+        (tmp_path / name).write_bytes(data)
+    for number in range(300):
+        name = sorted(contents)[number % len(contents)]
+        place, data = tmp_path / name, bytearray(contents[name])
+        kind = rng.choice(["flip", "truncation", "deletion"], p=[0.6, 0.3, 0.1])
+        if kind == "flip":
+            data[rng.integers(len(data))] ^= 1 << rng.integers(8)
+        elif kind == "truncation":
+            del data[rng.integers(len(data)) :]
+        place.unlink() if kind == "deletion" else place.write_bytes(data)
+        assert is_discovery(tmp_path)
+        assert problems(tmp_path), (kind, name)
+        place.write_bytes(contents[name])
+    assert problems(tmp_path) == []
+
+
+def test_the_digests_are_those_of_sha256sum(folder):
+    subprocess.run(["sha256sum", "--check", "--strict", DIGESTS], cwd=folder, check=True, capture_output=True)
+
+
+def test_a_file_whose_name_is_not_utf8_is_read_and_saved(tmp_path):
+    grid = Grid.uniform(7, length=70.0)
+    loads = GaussianField(1.0, waves=6, rms=0.01).sample(grid, rng=np.random.default_rng(0), count=3)
+    x, units = grid.axes[0].coordinates, json.dumps({"x": "mm", "y": "mm", "loads": "N/mm^2", "responses": "mm"})
+    responses = Darcy(grid, np.ones(grid.shape)).solve(loads)
+    np.savez(tmp_path / LATIN, x=x, y=x, loads=loads, responses=responses, noise=0.0, units=units)
+    measurement = nipde.read(tmp_path / LATIN)
+    assert measurement.sources[0].name == r"m\udcfc.npz"
+    assert "N/mm²" in measurement.interpretation().encode().decode()
+    torch.manual_seed(0)
+    folder = discover(measurement, ConditionedNIPS(dimension=2, channels=4).eval()).save(tmp_path / "found")
+    assert problems(folder) == []

@@ -9,12 +9,11 @@ from nipde.errors import NipdeError, meant
 VERBS = {
     "check": "say how a file of measurements is read, and stop",
     "discover": "identify the coefficient field from a file of measurements, with bands and a report page",
-    "report": "the same, but write the report page only",
     "design": "recommend the loads to apply next",
     "generate": "simulate systems with random coefficients and store them as an archive",
     "info": "describe an archive: its law, its fields, how it was made",
     "show": "plot one system of an archive: coefficient, a load, its response",
-    "verify": "check the checksums of an archive, or compute systems again",
+    "verify": "check the checksums of an archive or a discovery, or compute systems again",
     "estimate": "estimate the kernel of one system of an archive, and test it on held-out pairs",
     "evaluate": "errors of an estimator over the test systems of an archive, with confidence intervals",
     "train": "train an estimator on the training systems of an archive; can be stopped and resumed",

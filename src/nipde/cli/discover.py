@@ -1,16 +1,13 @@
 """`nipde discover FILE`: identify the coefficient field from a file of measurements; the result is a folder."""
 
 from pathlib import Path
-from typing import Any
-
-from jsonargparse import ArgumentParser
 
 from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
-from nipde.cli.terminal import check_folder, one_thread, parser, progress, say
+from nipde.cli.terminal import one_thread, parser, progress, say
 from nipde.discovery.discover import discover
-from nipde.discovery.discovery import Discovery
 from nipde.estimators.baselines import BASELINES
+from nipde.report.files import check_folder
 from nipde.report.statements import statements
 from nipde.weights import load
 
@@ -25,42 +22,34 @@ EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m
 def run(words: list[str]) -> int:
     """Entry of the verb."""
     parsed = parser("discover", ABOUT, example=EXAMPLE)
-    add_identification(parsed)
+    add_measurement(parsed)
+    add_weights(parsed, material=True)
+    parsed.add_argument("--quantity", type=str, default="coefficient", help="your name of b, such as transmissivity")
+    parsed.add_argument("--phases", type=int, default=2, help="number of phases to segment the field into; 1 for none")
+    parsed.add_argument(
+        "--piecewise-constant", type=bool | None, default=None,
+        help="whether to use the piecewise-constant prior; selected by the held-out error if left out",
+    )  # fmt: skip
+    parsed.add_argument("--level", type=float, default=0.9, help="share of true values within the bands")
+    parsed.add_argument(
+        "--baselines", type=bool, default=True, help=f"whether to compare with {' and '.join(BASELINES)}"
+    )
     parsed.add_argument("--out", type=Path, required=True, help="folder to write")
     parsed.add_argument("--dense", type=bool, default=False, help="whether to store the kernel as a matrix, too")
     options = parsed.parse_args(words)
     check_folder(options.out)
-    discovery = identified(options)
+    one_thread()
+    measurement = measurement_of(options)
+    say(measurement.interpretation())
+    baselines = BASELINES if options.baselines else {}
+    with progress("identifying", 4 + len(baselines)) as advance:
+        discovery = discover(
+            measurement, load(options.weights), quantity=options.quantity, phases=options.phases, level=options.level,
+            piecewise_constant=options.piecewise_constant, baselines=baselines, progress=lambda step: advance(1),
+        )  # fmt: skip
     say("")
     for sentence in statements(discovery):
         say(sentence)
     folder = discovery.save(options.out, dense=options.dense)
     say(f"written: {folder}; open {folder / 'report.html'}")
     return 0
-
-
-def add_identification(to: ArgumentParser) -> None:
-    """The options of an identification, shared with `nipde report`."""
-    add_measurement(to)
-    add_weights(to, material=True)
-    to.add_argument("--quantity", type=str, default="coefficient", help="your name of b, such as transmissivity")
-    to.add_argument("--phases", type=int, default=2, help="number of phases to segment the field into; 1 for none")
-    to.add_argument(
-        "--piecewise-constant", type=bool | None, default=None,
-        help="whether to use the piecewise-constant prior; selected by the held-out error if left out",
-    )  # fmt: skip
-    to.add_argument("--level", type=float, default=0.9, help="share of true values within the bands")
-    to.add_argument("--baselines", type=bool, default=True, help=f"whether to compare with {' and '.join(BASELINES)}")
-
-
-def identified(options: Any) -> Discovery:
-    """Read the file, say how it was read, identify."""
-    one_thread()
-    measurement = measurement_of(options)
-    say(measurement.interpretation())
-    baselines = BASELINES if options.baselines else {}
-    with progress("identifying", 4 + len(baselines)) as advance:
-        return discover(
-            measurement, load(options.weights), quantity=options.quantity, phases=options.phases, level=options.level,
-            piecewise_constant=options.piecewise_constant, baselines=baselines, progress=lambda step: advance(1),
-        )  # fmt: skip

@@ -17,7 +17,7 @@ from nipde.evaluation.metrics import relative_errors
 from nipde.kernels.body import BodyPredictor
 from nipde.physics.quadrilaterals import node_means
 from nipde.report.statements import outlier_statement
-from nipde.report.system_figure import Panel, system_figure
+from nipde.report.system_figure import Panel, save_figure, system_figure
 
 #: Level of the bands.
 LEVEL = 0.9
@@ -73,7 +73,7 @@ def run(words: list[str]) -> int:
     if options.out:
         os.environ.setdefault("MPLBACKEND", "Agg")  # drawing to a file needs no screen
         title = f"{options.estimator} from {count} pairs, noise {100 * options.noise:g} %"
-        system_figure(archive.grid, _panels(kernel, queries, system.hidden), title=title).savefig(options.out, dpi=150)
+        save_figure(system_figure(archive.grid, _panels(kernel, queries, system.hidden), title=title), options.out)
         say(f"drawn: {options.out}")
     return 0
 

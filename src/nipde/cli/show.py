@@ -5,7 +5,7 @@ import os
 from nipde.cli.terminal import PICTURES, add_archive, check_file, parser, say
 from nipde.data.archive import open_archive
 from nipde.errors import ShapeError
-from nipde.report.system_figure import Panel, system_figure
+from nipde.report.system_figure import Panel, save_figure, system_figure
 
 
 def run(words: list[str]) -> int:
@@ -36,6 +36,6 @@ def run(words: list[str]) -> int:
         quantity = getattr(archive.quantities, role)
         panels.append(Panel(f"{role}: {quantity.name}", quantity.unit, values, quantity.components))
     title = f"{archive.plan.recipe.problem}, system {options.system}, pair {options.pair}"
-    system_figure(archive.grid, panels, title=title).savefig(options.out, dpi=options.dpi)
+    save_figure(system_figure(archive.grid, panels, title=title), options.out, dpi=options.dpi)
     say(f"drawn: {options.out}")
     return 0

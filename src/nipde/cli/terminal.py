@@ -48,12 +48,6 @@ def check_file(path: str | Path, *, endings: tuple[str, ...] = (), option: str =
         raise NipdeError(expected=f"{option}: a file{named}", got=str(place), remedy="name another one")
 
 
-def check_folder(path: str | Path) -> None:
-    """The same for a folder."""
-    if Path(path).exists() and not Path(path).is_dir():
-        raise NipdeError(expected="--out: a folder", got=f"{path}, which is a file", remedy="name another one")
-
-
 def one_thread() -> None:
     """One thread for torch unless OMP_NUM_THREADS is set: for small fields a second one mostly waits."""
     if "OMP_NUM_THREADS" not in os.environ:

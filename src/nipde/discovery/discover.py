@@ -12,7 +12,7 @@ from torch import nn
 
 import nipde
 from nipde.discovery.bands import check_level, material_of
-from nipde.discovery.discovery import IDENTIFIABLE, Discovery, HeldOut
+from nipde.discovery.discovery import IDENTIFIABLE, Discovery, HeldOut, check_text
 from nipde.discovery.held_out import Estimator, Split, baseline, predictions, split
 from nipde.discovery.phases import check_method, phases_of
 from nipde.discovery.recommended_loads import effort_of, recommended_loads
@@ -46,6 +46,7 @@ def discover(
     start = time.perf_counter()
     check_level(level)
     check_method(phases, "otsu")
+    check_text(quantity, *vars(measurement.units).values(), *(source.name for source in measurement.sources))
     pairs = measurement.pairs
     if isinstance(estimator, nn.Module):
         weight = next(estimator.parameters())

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from nipde.errors import NipdeError
 from nipde.kernels.base import Kernel
 from nipde.measurements.measurement import Measurement
 
@@ -101,7 +102,17 @@ class Discovery:
     provenance: dict[str, object]
 
     def save(self, folder: str | Path, *, dense: bool = False) -> Path:
-        """Write fields, kernel, predictor, summary and report page; `dense` also stores the kernel as a matrix."""
+        """Write fields, kernel, predictor, summary and report page, all or none; with `dense` the whole matrix."""
         from nipde.report.files import save
 
         return save(self, folder, dense=dense)
+
+
+def check_text(*texts: str) -> None:
+    """Raise unless all texts can be written as UTF-8."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            near = ascii(text[max(0, error.start - 40) : error.end + 40])
+            raise NipdeError(expected="text in UTF-8", got=near, remedy="write it in other characters") from None

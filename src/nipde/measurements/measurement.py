@@ -1,5 +1,6 @@
 """A measurement: pairs on a grid in stated units, where they come from, and how they were read."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,6 +9,8 @@ from jaxtyping import Float
 
 from nipde.context.pairs import Pairs
 from nipde.measurements.units import Units
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ class Note:
     where: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{', '.join(self.where)}: {self.text}" if self.where else self.text
+        text = powers(self.text)
+        return printable(f"{', '.join(self.where)}: {text}" if self.where else text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,3 +56,13 @@ class Measurement:
     def interpretation(self) -> str:
         """The notes as text, one per line, warnings marked."""
         return "\n".join(f"{'WARNING: ' if note.kind == 'warning' else ''}{note}" for note in self.notes)
+
+
+def powers(text: str) -> str:
+    """`N/mm^2` as N/mm²."""
+    return re.sub(r"\^(-?\d+)", lambda power: power[1].translate(RAISED), text)
+
+
+def printable(text: str) -> str:
+    """Bytes of a file name that are not UTF-8 as escapes."""
+    return text.encode(errors="backslashreplace").decode()

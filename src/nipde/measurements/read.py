@@ -16,7 +16,7 @@ from nipde.measurements.description import Description
 from nipde.measurements.gridding import to_grid
 from nipde.measurements.loads import described_loads
 from nipde.measurements.locate import locate
-from nipde.measurements.measurement import Measurement, Note, Source
+from nipde.measurements.measurement import Measurement, Note, Source, printable
 from nipde.measurements.name import name_arrays
 from nipde.measurements.parse import Raw, parse
 from nipde.measurements.plausibility import summary, warnings
@@ -100,7 +100,7 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
         noise, on_noise = noise_level(description, files, gridded.response[gridded.mask])
         mask = None if gridded.mask.all() else gridded.mask
         pairs = Pairs.from_arrays(loads, gridded.response, grid=gridded.grid, mask=mask, noise=noise)
-    sources = tuple(Source(raw.path.name, raw.format, raw.sha256) for raw in raws)
+    sources = tuple(Source(printable(raw.path.name), raw.format, raw.sha256) for raw in raws)
     on_files = [Note("reading", f"read as {one.format}, SHA-256 {one.sha256[:12]}.", (one.name,)) for one in sources]
     notes = [*on_files, *summary(gridded, loads, units), on_noise, *_said_once(notes), *on_grid]
     notes += warnings(gridded, loads, units)

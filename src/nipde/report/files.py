@@ -1,44 +1,109 @@
-"""The files that `discovery.save(folder)` writes: fields, kernel, predictor, summary and report page."""
+"""The files that `discovery.save(folder)` writes: fields, kernel, predictor, summary, report page and their digests."""
 
+import hashlib
 import json
 from importlib.resources import files
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nipde.discovery.discovery import IDENTIFIABLE, Discovery
-from nipde.errors import needing
+from nipde.atomic import atomic_folder
+from nipde.discovery.discovery import IDENTIFIABLE, Discovery, check_text
+from nipde.errors import IntegrityError, NipdeError, needing
 from nipde.report.kernel_factors import Factors, factors_of, save_program
-from nipde.report.page.page import page
+from nipde.report.page.page import flat, page
 from nipde.report.statements import statements
 
 #: Version of the layout of summary.json.
 VERSION = 2
+#: The files of a discovery, and the list of their SHA-256, which `sha256sum -c` reads, too.
+NAMES = (
+    "kernel.npz", "microstructure.csv", "microstructure.npz", "microstructure.vtk", "predictor.pt2", "report.html",
+    "summary.json",
+)  # fmt: skip
+DIGESTS = "SHA256SUMS"
 #: Cells of a grid in the words of meshio, and the order of their corners, by dimension.
 CELLS = {1: ("line", [0, 1]), 2: ("quad", [0, 2, 3, 1]), 3: ("hexahedron", [0, 4, 6, 2, 1, 5, 7, 3])}
 
 
 def save(discovery: Discovery, folder: str | Path, *, dense: bool = False) -> Path:
-    """Write all files; `dense` also stores the kernel as a matrix. Returns the folder."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write all files or none; `dense` also stores the kernel as a matrix. Returns the folder.
+
+    An earlier discovery in this folder is replaced; a folder with anything else is refused.
+    """
+    check_folder(folder)
+    check_texts(discovery)
     kernel, positions = discovery.kernel, discovery.measurement.positions
-    fields, factors = fields_of(discovery), factors_of(kernel)
-    stored: dict[str, Any] = {**positions, **fields, "unit": discovery.material.unit}
-    np.savez_compressed(folder / "microstructure.npz", **stored)
-    write_csv(folder / "microstructure.csv", discovery, positions, fields)
-    write_vtk(folder / "microstructure.vtk", positions, fields)
-    stored = {"left": factors.left, "right": factors.right, **positions}
-    if dense:
-        stored["dense"] = kernel.dense().detach().cpu().numpy()
-    np.savez_compressed(folder / "kernel.npz", **stored)
-    save_program(kernel, factors, folder / "predictor.pt2")
-    text = json.dumps(summary(discovery, factors), indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
-    (folder / "report.html").write_text(page(discovery), encoding="utf-8")
-    return folder
+    with atomic_folder(Path(folder).resolve()) as place:
+        fields, factors = fields_of(discovery), factors_of(kernel)
+        stored: dict[str, Any] = {**positions, **fields, "unit": discovery.material.unit}
+        np.savez_compressed(place / "microstructure.npz", **stored)
+        write_csv(place / "microstructure.csv", discovery, positions, fields)
+        write_vtk(place / "microstructure.vtk", positions, fields)
+        stored = {"left": factors.left, "right": factors.right, **positions}
+        if dense:
+            stored["dense"] = kernel.dense().detach().cpu().numpy()
+        np.savez_compressed(place / "kernel.npz", **stored)
+        save_program(kernel, factors, place / "predictor.pt2")
+        text = json.dumps(summary(discovery, factors), indent=1, ensure_ascii=False, allow_nan=False)
+        (place / "summary.json").write_text(text + "\n", encoding="utf-8")
+        (place / "report.html").write_text(page(discovery), encoding="utf-8")
+        (place / DIGESTS).write_bytes(b"".join(_digest_line(place / name) for name in NAMES))
+    return Path(folder)
+
+
+def check_folder(folder: str | Path) -> None:
+    """Raise unless a discovery can be saved here: no such folder yet, an empty one, or an earlier discovery."""
+    place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise NipdeError(expected="a folder to save to", got=f"the file {place}", remedy="choose another name")
+    inside = {path.name for path in place.iterdir()} if place.is_dir() else set()
+    foreign = sorted(inside - {*NAMES, DIGESTS})
+    if inside and (foreign or "summary.json" not in inside):
+        got = f"{place} with {foreign[0]}" if foreign else f"{place} without summary.json"
+        raise NipdeError(expected="a new folder, or one of an earlier discovery", got=got, remedy="choose another name")
+
+
+def check_texts(discovery: Discovery) -> None:
+    """Raise unless all names, units and notes can be written as UTF-8."""
+    measurement, material = discovery.measurement, discovery.material
+    record: dict[str, object] = {
+        "estimator": discovery.estimator, "quantity": material.quantity, "unit": material.unit,
+        "method": discovery.phases.method, "units": vars(measurement.units), "statements": statements(discovery),
+        "notes": list(map(str, measurement.notes)), "sources": list(map(vars, measurement.sources)),
+        "baselines": [one.name for one in discovery.baselines], "loads": discovery.recommended_loads.names,
+        "provenance": discovery.provenance,
+    }  # fmt: skip
+    check_text(*chain.from_iterable(flat(record)))
+
+
+def is_discovery(folder: str | Path) -> bool:
+    """Whether there are files of a discovery, damaged ones included."""
+    return any((Path(folder) / name).is_file() for name in (*NAMES, DIGESTS))
+
+
+def problems(folder: str | Path) -> list[IntegrityError]:
+    """Every file of a discovery that is not as it was written, one error each."""
+    place = Path(folder)
+    written = (place / DIGESTS).read_bytes() if (place / DIGESTS).is_file() else b""
+    lines = {name: _digest_line(place / name) if (place / name).is_file() else b"" for name in NAMES}
+    damaged = [name for name, line in lines.items() if not line or line not in written] if written else [DIGESTS]
+    if not damaged and written != b"".join(lines.values()):
+        damaged = [DIGESTS]
+    return [
+        IntegrityError(
+            name, expected="the bytes that were saved", got="others" if (place / name).is_file() else "no such file",
+            remedy="run the identification again",
+        )
+        for name in damaged
+    ]  # fmt: skip
+
+
+def _digest_line(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n".encode()
 
 
 def fields_of(discovery: Discovery) -> dict[str, np.ndarray]:
@@ -134,7 +199,9 @@ def write_csv(
     table = np.column_stack([column.reshape(-1) for column in (*points, *fields.values())])
     lengths = [f"{name} [{discovery.measurement.units.length}]" for name in positions]
     others = [f"{name} [{discovery.material.unit if name.startswith('coefficient') else 1}]" for name in fields]
-    np.savetxt(path, table, delimiter=",", header=",".join((*lengths, *others)), comments="", fmt="%.9g")
+    np.savetxt(
+        path, table, delimiter=",", header=",".join((*lengths, *others)), comments="", fmt="%.9g", encoding="utf-8"
+    )
 
 
 def write_vtk(path: Path, positions: dict[str, np.ndarray], fields: dict[str, np.ndarray]) -> None:

@@ -1,10 +1,8 @@
 """Numbers and units for people: 1,130 m²/d, 1.5 × 10⁻⁷, 0.2 %."""
 
-import re
-
 import numpy as np
 
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+from nipde.measurements.measurement import RAISED, powers
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -16,12 +14,7 @@ def number(value: float, digits: int = 3) -> str:
         text = f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{rounded:.{digits}g}"
         return text.replace("-", "−")
     front, power = f"{value:.{digits - 1}e}".split("e")
-    return f"{front}\u00a0×\u00a010{str(int(power)).translate(_RAISED)}".replace("-", "−")
-
-
-def powers(text: str) -> str:
-    """`N/mm^2` as N/mm²."""
-    return re.sub(r"\^(-?\d+)", lambda power: power[1].translate(_RAISED), text)
+    return f"{front}\u00a0×\u00a010{str(int(power)).translate(RAISED)}".replace("-", "−")
 
 
 def unit_symbol(unit: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nipde.discovery.discovery import Discovery
 from nipde.errors import needing
-from nipde.report.numbers import number, powers, unit_symbol, unit_text
+from nipde.report.numbers import number, unit_symbol, unit_text
 from nipde.report.page.colours import hex_colours
 from nipde.report.page.material import material_section, rows
 from nipde.report.page.pairs import held_out, reading
@@ -42,7 +42,7 @@ def page(discovery: Discovery) -> str:
         discovery=discovery, view=view, statements=statements(discovery), check=outlier_check(discovery),
         reading=pairs, material_section=material, rows=kernel, held_out=predicted,
         baselines=baselines(discovery, view), recommended_loads=recommended_loads(discovery, view),
-        provenance=list(_flat({"estimator": discovery.estimator} | discovery.provenance)), ramps=_ramps(tables),
+        provenance=list(flat({"estimator": discovery.estimator} | discovery.provenance)), ramps=_ramps(tables),
         style=_text("page.css"), script=script, data=_json(data),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )  # fmt: skip
@@ -53,7 +53,7 @@ def _environment() -> "Environment":
         from jinja2 import Environment, PackageLoader, StrictUndefined
     loader = PackageLoader("nipde.report.page", "files")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.globals.update(number=number, powers=powers, unit_symbol=unit_symbol, unit_text=unit_text)
+    made.globals.update(number=number, unit_symbol=unit_symbol, unit_text=unit_text)
     return made
 
 
@@ -75,14 +75,14 @@ def _ramps(tables: dict[str, list[str]]) -> dict[str, list[tuple[float, str]]]:
     }
 
 
-def _flat(record: dict[str, object], above: str = "") -> Iterator[tuple[str, str]]:
+def flat(record: dict[str, object], above: str = "") -> Iterator[tuple[str, str]]:
     """Names and values as text, those of inner records after their outer name."""
     for name, value in record.items():
         full = f"{above}{name}"
         if isinstance(value, dict):
-            yield from _flat(value, f"{full} › ")
+            yield from flat(value, f"{full} › ")
         elif isinstance(value, list | tuple) and any(isinstance(one, dict) for one in value):
-            yield from _flat({str(i + 1): one for i, one in enumerate(value)}, f"{full} › ")
+            yield from flat({str(i + 1): one for i, one in enumerate(value)}, f"{full} › ")
         elif isinstance(value, list | tuple):
             yield full, ", ".join(map(str, value))
         else:
