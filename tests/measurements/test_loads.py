@@ -63,6 +63,12 @@ def test_a_traction_is_a_force_per_length():
         Side("right", 1.0, 1.0).field(FREE, origin=ORIGIN, units=UNITS)
 
 
+@pytest.mark.parametrize("traction", [(1.0, 2.0), ["1 N/mm", "2 N/mm"], {"x": 1.0}])
+def test_a_vector_of_tractions_is_refused(traction):
+    with refused(message="traction", expected="one number", remedy="not supported yet"):
+        Side("right", traction=traction).field(FREE, origin=ORIGIN, units=UNITS)
+
+
 def test_a_load_on_a_dirichlet_boundary_is_refused():
     with refused(got="axis x", remedy="neumann"):
         Side("left", 1.0).field(FIXED, origin=ORIGIN, units=UNITS)

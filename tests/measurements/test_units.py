@@ -1,10 +1,29 @@
 import subprocess
 import sys
+import time
+from contextlib import suppress
 
 import pytest
 
-from nipde.measurements.units import Units, amount, check_length, factor, in_pixels, is_length, without_pixels
+from nipde.errors import MeasurementError
+from nipde.measurements.unit_grammar import parse_product
+from nipde.measurements.units import (
+    Units,
+    amount,
+    check_length,
+    check_unit,
+    factor,
+    in_pixels,
+    is_length,
+    without_pixels,
+)
+from tests.measurements.hostile_units import HARMLESS_UNITS, HOSTILE_UNITS
 from tests.measurements.refused import refused
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registry_is_loaded():
+    check_unit("m", of="x")
 
 
 @pytest.mark.parametrize(
@@ -41,6 +60,38 @@ def test_a_total_is_a_load_times_an_area():
 def test_words_that_are_no_units_are_refused(word):
     with refused(message="length", got=repr(word)):
         Units(word, "1", "1")
+
+
+@pytest.mark.parametrize("word", HOSTILE_UNITS)
+def test_no_word_keeps_the_parser_busy(word):
+    start = time.perf_counter()
+    for attempt in (
+        lambda: check_unit(word, of="x"), lambda: amount(f"3 {word}", unit="N", of="x"), lambda: Units("m", word, "m"),
+        lambda: without_pixels("px", word, of="x"), lambda: factor(word, "m", of="x"),
+    ):  # fmt: skip
+        with suppress(MeasurementError):
+            attempt()
+    assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize("word", [word for word in HOSTILE_UNITS if word not in HARMLESS_UNITS])
+def test_words_that_would_keep_a_parser_busy_are_refused(word):
+    with refused(message="unknown unit of x"):
+        check_unit(word, of="x")
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "powers"),
+    [
+        ("N/mm^2", 1, {"N": 1, "mm": -2}), ("kg m s**-2", 1, {"kg": 1, "m": 1, "s": -2}),
+        ("m²·s⁻¹", 1, {"m": 2, "s": -1}), ("MPa*m^(1/2)", 1, {"MPa": 1, "m": 0.5}), ("m^0.5", 1, {"m": 0.5}),
+        ("(N/m^2) * (m)^2 / (s^( -1 ))", 1, {"N": 1, "m": 0, "s": 1}), ("-2.5e-3 mm/px", -0.0025, {"mm": 1, "px": -1}),
+        ("N per m per m", 1, {"N": 1, "m": -2}), ("0.2 %", 0.2, {"percent": 1}), ("°C", 1, {"°C": 1}),
+        ("12 / 3 / 2 m", 2, {"m": 1}), ("(1)^2", 1, {}), ("permeability", 1, {"permeability": 1}),
+    ],
+)  # fmt: skip
+def test_products_of_powers(text, number, powers):
+    assert parse_product(text) == (pytest.approx(number), powers)
 
 
 @pytest.mark.parametrize(
