@@ -7,10 +7,8 @@ from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
 from nipde.data.darcy import DarcyRecipe
 from nipde.errors import KernelError
-from nipde.estimators.regression.empirical_bayes import EmpiricalBayes
-from nipde.estimators.regression.evidence import Observation, most_likely_noise
+from nipde.estimators.regression.empirical_bayes import EmpiricalBayes, Observation, Remainder, most_likely_noise
 from nipde.estimators.regression.minimum_norm import MinimumNorm
-from nipde.estimators.regression.remainder import Remainder
 from nipde.grid import Grid
 from nipde.kernels.dense import DenseKernel
 from nipde.physics.darcy import Darcy

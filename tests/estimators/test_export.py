@@ -11,10 +11,10 @@ import torch
 from nipde.boundary import Neumann, Periodic
 from nipde.context.pairs import Pairs
 from nipde.estimators.paper.afno import AFNO
-from nipde.estimators.paper.export import exported
 from nipde.estimators.paper.nao import NAO
 from nipde.estimators.paper.nips import NIPS, NIPSMLP
 from nipde.grid import Axis, Grid
+from nipde.interop.onnx_program import exported
 
 D = 4
 SINGLE, DOUBLE = torch.float32, torch.float64

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from nipde.estimators.paper.attention import Projections, coupling, quadratic_attention
-from nipde.estimators.paper.fourier_attention import fourier_attention, fourier_factors, plain_fourier_attention
+from nipde.estimators.paper.fourier_attention import fourier_attention, fourier_factors
 from nipde.spectral.filter import SpectralFilter
+from tests.oracles.transcription import plain_fourier_attention
 
 CASES = [
     ((9,), None), ((8,), None), ((8,), (3,)),

@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from nipde.boundary import Periodic
-from nipde.estimators.paper import kernel_network
-from nipde.estimators.paper.kernel_network import KernelNetwork
-from nipde.estimators.paper.nao import NAO
+from nipde.estimators.paper import nao
+from nipde.estimators.paper.nao import NAO, KernelNetwork
 from nipde.grid import Axis, Grid
 
 GRIDS = {
@@ -39,7 +38,7 @@ def with_gradients(network: KernelNetwork, gradient: torch.Tensor) -> tuple[torc
 @every_grid
 @pytest.mark.parametrize("tile", TILES)
 def test_tiles_give_the_plain_values_and_gradients(grid, tile, monkeypatch):
-    monkeypatch.setattr(kernel_network, "TILE_PAIRS", tile)
+    monkeypatch.setattr(nao, "TILE_PAIRS", tile)
     tiled, plain = both_forms(grid)
     gradient = torch.randn(grid.size, grid.size, dtype=torch.float64)
     (values, found), (expected, truth) = (with_gradients(network, gradient) for network in (tiled, plain))
@@ -62,11 +61,11 @@ def test_gradients_that_are_not_contiguous_are_taken_as_they_are():
 
 @pytest.mark.parametrize("tile", [7, 2048])
 def test_gradients_are_those_of_finite_differences(tile, monkeypatch):
-    monkeypatch.setattr(kernel_network, "TILE_PAIRS", tile)
+    monkeypatch.setattr(nao, "TILE_PAIRS", tile)
     generator = torch.Generator().manual_seed(1)
     shapes = [(4, 3), (5, 3), (6, 3), (6,), (1, 6), (1,)]
     inputs = [torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes]
-    assert torch.autograd.gradcheck(kernel_network._Tiled.apply, inputs)
+    assert torch.autograd.gradcheck(nao._Tiled.apply, inputs)
 
 
 def test_values_are_the_network_at_two_positions_in_lengths_of_the_box():

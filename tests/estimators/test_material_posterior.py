@@ -89,7 +89,7 @@ def test_deviation_and_identifiability_are_diagonals_of_inverses(model):
 def test_columns_in_blocks_are_the_same_columns(model, monkeypatch):
     pairs = pairs_of()
     expected = model(pairs).posterior.deviation()
-    monkeypatch.setattr("nipde.estimators.conditioned.material_posterior.BLOCK", 1000)
+    monkeypatch.setattr("nipde.estimators.conditioned.elliptic_prior.BLOCK", 1000)
     assert gap(model(pairs).posterior.deviation(), expected) <= 1e-12
 
 

@@ -14,11 +14,12 @@ from torch import Tensor
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
 from nipde.estimators.paper.afno import AFNO, SHRINKAGE, AFNOLayer
-from nipde.estimators.paper.attention import Attention, linear_attention
+from nipde.estimators.paper.attention import Attention, Projections, linear_attention
 from nipde.estimators.paper.nao import NAO
 from nipde.estimators.paper.nips import NIPS, NIPSMLP, NIPSLayer
 from nipde.estimators.paper.token_model import TokenModel
 from nipde.spectral.filter import SpectralFilter
+from nipde.spectral.waves import Matrices, analysis, synthesis
 
 
 def convolve(
@@ -38,6 +39,24 @@ def convolve(
         place = (slice(None), slice(None), *rows, slice(0, multiplier.modes[-1]))
         found[place] = spectrum[place] * weights[:, corner, ..., None]
     return torch.fft.irfftn(found, s=multiplier.shape, dim=axes).flatten(1, -2)
+
+
+def plain_fourier_attention(
+    tokens: Float[Tensor, "field *space sample pair"],
+    blocks: Float[Tensor, "field mode parity parity"],
+    weights: Projections,
+    *,
+    scale: float,
+    matrices: Matrices,
+) -> Float[Tensor, "field *space sample pair"]:
+    """The definition of `nipde.estimators.paper.fourier_attention.fourier_attention`."""
+    flat = tokens.flatten(-2)
+    convolved = synthesis(blocks @ analysis(flat, matrices), matrices).view_as(tokens)
+    queries = convolved @ weights.query.T + weights.query_bias
+    keys = tokens @ weights.key.T + weights.key_bias
+    return torch.einsum(
+        "...bk,bke->...be", queries, scale * torch.einsum("tbk,tbe->bke", keys.flatten(0, -3), tokens.flatten(0, -3))
+    )
 
 
 def plain_nips(
@@ -69,7 +88,7 @@ def plain_nao(
     """NAO and its variants: every kernel network is evaluated pair of nodes by pair of nodes."""
     tokens, scaling = _tokens(model, pairs)
     found = model.input_norm(tokens)
-    *before, last = model.query_keys()
+    *before, last = model.maps
     for layer, (maps, norm) in enumerate(zip(before, model.norms, strict=True)):
         asking = model.projected(layer, found)
         found = found + norm(attention(asking, found, maps.projections(), model.attention_scale(model.channels)))

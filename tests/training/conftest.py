@@ -157,11 +157,8 @@ class StandIn(Model):
 
     Config = ConditionedConfig
 
-    def __init__(
-        self, *, dimension, components=(1, 1), prior="elliptic", drift=False, head=False, channels=32, terms=12
-    ) -> None:
-        super().__init__()
-        self.config = ConditionedConfig(dimension, components, prior, drift, head, channels, terms)
+    def __init__(self, **settings) -> None:
+        super().__init__(**settings)
         self.prior, self.rest = (torch.nn.Parameter(0.01 * torch.randn(())) for _ in range(2))
 
     def forward(self, pairs):

@@ -1,6 +1,7 @@
 """Two contracts: an estimator maps Pairs to a Kernel, in one pass, in physical units; a trainable one has a config."""
 
 from dataclasses import dataclass, fields
+from inspect import signature
 from typing import Any, ClassVar, Protocol, Self
 
 from torch import nn
@@ -24,6 +25,10 @@ class ModelConfig:
     #: Name of the model in the registry.
     kind: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        for field in fields(self):  # JSON has neither tuples nor grids
+            object.__setattr__(self, field.name, _from_json(getattr(self, field.name)))
+
     def to_dict(self) -> dict[str, Any]:
         """JSON form, with the kind."""
         return {"kind": self.kind} | {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
@@ -31,11 +36,11 @@ class ModelConfig:
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
         """Rebuild from JSON form."""
-        return cls(**{name: _from_json(value) for name, value in record.items() if name != "kind"})
+        return cls(**{name: value for name, value in record.items() if name != "kind"})
 
 
 class Model(nn.Module):
-    """A trainable estimator. Its constructor takes the fields of its Config by name and stores them as `config`."""
+    """A trainable estimator. Its constructor takes the fields of its Config and stores them as `config`."""
 
     Config: ClassVar[type[ModelConfig]]
     #: Whether torch.export can trace it, context and queries in, predictions out.
@@ -44,10 +49,17 @@ class Model(nn.Module):
     #: Of the weights, if they have one.
     name: str = ""
 
+    def __init_subclass__(cls) -> None:
+        cls.__signature__ = signature(cls.Config)
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__()
+        self.config = self.Config(*args, **settings)
+
     @classmethod
     def from_config(cls, config: ModelConfig) -> Self:
         """The model of a config, with fresh weights."""
-        return cls(**{field.name: getattr(config, field.name) for field in fields(config)})
+        return cls(**{field.name: getattr(config, field.name) for field in fields(cls.Config)})
 
     def settings(self) -> dict[str, Any]:
         """What predictions depend on beyond config and weights, in JSON form."""

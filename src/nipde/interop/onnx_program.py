@@ -1,4 +1,4 @@
-"""Models and kernels as ONNX programs, which run without torch and nipde, e.g. by onnxruntime.
+"""Models and kernels as programs that run without nipde: of torch, or of ONNX, e.g. by onnxruntime.
 
     model:   (loads, responses, queries) -> responses to the queries;    kernel:   loads -> responses
 
@@ -16,7 +16,7 @@ from torch.export import Dim, ExportedProgram
 
 from nipde.context.pairs import Pairs
 from nipde.errors import KernelError, needing
-from nipde.estimators.paper.export import exported
+from nipde.estimators.base import Model
 from nipde.kernels.base import Kernel
 from nipde.kernels.dense import DenseKernel
 
@@ -47,6 +47,19 @@ def to_onnx(what: Any, path: str | os.PathLike[str], *, pairs: Pairs | None = No
     return Path(path)
 
 
+def exported(model: Model, pairs: Pairs) -> ExportedProgram:
+    """Trace the model; systems and queries may vary in number, pairs, components and grid are the model's.
+
+    `torch.export.save(program, "model.pt2")` stores it, `torch.export.load("model.pt2").module()` runs it, in physical
+    units. `pairs` is any batch of two or more systems of the model's kind.
+    """
+    systems, queries = Dim("systems", min=1), Dim("queries", min=1)
+    arguments = (pairs.loads, pairs.responses, pairs.loads.repeat(1, 2, *(1,) * (pairs.loads.ndim - 2)))
+    shapes = ({0: systems}, {0: systems}, {0: systems, 1: queries})
+    with torch.no_grad():
+        return torch.export.export(_Model(model, pairs), arguments, dynamic_shapes=shapes)
+
+
 def _of_kernel(kernel: Kernel) -> ExportedProgram:
     if kernel.batch:
         raise KernelError(expected="one system", got=f"a batch {kernel.batch}", remedy="pick one: kernel.system(0)")
@@ -55,6 +68,21 @@ def _of_kernel(kernel: Kernel) -> ExportedProgram:
     example = kernel.row_integral().detach().new_zeros(2, kernel.components[1], *kernel.grid.shape)
     with torch.no_grad():
         return torch.export.export(_Program(kernel), (example,), dynamic_shapes=({0: Dim("count", min=1)},))
+
+
+class _Model(nn.Module):
+    def __init__(self, model: Model, pairs: Pairs) -> None:
+        super().__init__()
+        self.model, self.grid = model, pairs.grid
+
+    def forward(
+        self,
+        loads: Float[Tensor, "system pair component *space"],
+        responses: Float[Tensor, "system pair component *space"],
+        queries: Float[Tensor, "system query component *space"],
+    ) -> Float[Tensor, "system query component *space"]:
+        """Responses to the queries."""
+        return self.model(Pairs(self.grid, loads, responses)) @ queries
 
 
 class _Program(nn.Module):

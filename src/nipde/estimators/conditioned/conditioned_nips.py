@@ -24,8 +24,7 @@ from nipde.estimators.base import Model, ModelConfig
 from nipde.estimators.conditioned.calibration import Calibration, noise_share
 from nipde.estimators.conditioned.elastic_prior import ElasticPrior
 from nipde.estimators.conditioned.elliptic_prior import EllipticPrior
-from nipde.estimators.conditioned.gated_prior import GatedPrior
-from nipde.estimators.conditioned.nonlinear_correction import FIELDS, CorrectedGatedPrior, NonlinearCorrection
+from nipde.estimators.conditioned.gated_prior import FIELDS, CorrectedGatedPrior, GatedPrior, NonlinearCorrection
 from nipde.estimators.conditioned.prior import Prior, PriorEstimate, WaveFunction
 from nipde.estimators.conditioned.whitening import Whitened, impute, noise_level, noise_or_zero, whiten
 from nipde.grid import Grid
@@ -63,38 +62,27 @@ class ConditionedNIPS(Model):
     """
 
     Config = ConditionedConfig
+    config: ConditionedConfig
 
-    def __init__(
-        self,
-        *,
-        dimension: int,
-        components: tuple[int, int] = (1, 1),
-        prior: Literal["elliptic", "gated", "elastic"] = "elliptic",
-        drift: bool = False,
-        head: bool = False,
-        channels: int = 32,
-        terms: int = 12,
-    ) -> None:
-        super().__init__()
-        self.config: ConditionedConfig = ConditionedConfig(dimension, components, prior, drift, head, channels, terms)
-        self.dimension, self.components = dimension, components
-        if head and prior != "gated":
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        config, prior = self.config, self.config.prior
+        self.dimension, self.components = config.dimension, config.components
+        if config.head and prior != "gated":
             raise PairsError(expected="a head on prior='gated'", got=f"on {prior!r}", remedy="leave it out")
-        if prior == "elliptic" and components != (1, 1):
-            raise PairsError(
-                "the elliptic prior is a scalar law", expected="1 component", got=components, remedy="use prior='gated'"
-            )
         self.prior: EllipticPrior | ElasticPrior | GatedPrior
         if prior == "elliptic":
-            self.prior = EllipticPrior(dimension, channels=channels, drift=drift)
+            if self.components != (1, 1):
+                raise PairsError(expected="1 component of each", got=self.components, remedy="use prior='gated'")
+            self.prior = EllipticPrior(self.dimension, channels=config.channels, drift=config.drift)
         elif prior == "elastic":
             self.prior = ElasticPrior()
         else:
-            fields = FIELDS if head else 0
             self.prior = GatedPrior(
-                dimension, components=components, channels=channels, terms=terms, drift=drift, fields=fields
-            )
-        self.head = NonlinearCorrection(dimension, components=components) if head else None
+                self.dimension, components=self.components, channels=config.channels, terms=config.terms,
+                drift=config.drift, fields=FIELDS if config.head else 0,
+            )  # fmt: skip
+        self.head = NonlinearCorrection(self.dimension, components=self.components) if config.head else None
         #: log of σ(k)·|k|⁴ and of γ(k).
         self.waves = WaveFunction(2)
         #: log of the weight of noise against the uncertainty of the prior.
@@ -254,9 +242,8 @@ class ConditionedNIPS(Model):
             raise PairsError(
                 "pairs do not fit the weights",
                 expected=f"{self.dimension} axes and components {self.components} of response and load",
-                got=f"{pairs.grid.dimension} and {pairs.components}",
-                remedy="choose other weights",
-            )
+                got=f"{pairs.grid.dimension} and {pairs.components}", remedy="choose other weights",
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

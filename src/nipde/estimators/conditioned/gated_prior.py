@@ -5,9 +5,12 @@ curvature, of a vector also the gradient of its divergence. Their Gram matrix do
 and holds the coefficients of any local law between these fields.
 """
 
+from dataclasses import dataclass, field
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import gelu
 
 from nipde.context.pairs import Pairs
 from nipde.discretisation.tensor_links import tensor_links
@@ -15,12 +18,17 @@ from nipde.estimators.conditioned.prior import PriorEstimate, PriorNet, WaveFunc
 from nipde.estimators.conditioned.whitening import Whitened
 from nipde.grid import Grid
 from nipde.kernels.gated import GatedKernel
+from nipde.kernels.nonlinear import NonlinearlyCorrectedKernel
 from nipde.spectral.transform import transform
 
 #: Odd terms along every axis, where there is a drift.
 ODD = 2
 #: An odd gate of size 1, in box sizes: what moves with v has the kernel (1 + v·(x - y)/2 + …) Δ⁻¹, and v may be 20.
 REACH = 10.0
+#: Fields of a prior that its nonlinear correction takes, and numbers between the layers of that.
+FIELDS, HIDDEN = 8, 32
+#: Slopes, responses over lengths and loads over stiffness are multiplied by these before the network sees them.
+SCALES = (10.0, 50.0, 1.0)
 
 
 class GatedPrior(nn.Module):
@@ -86,6 +94,72 @@ class GatedPrior(nn.Module):
         ]
         axes = (..., None, *(None,) * pairs.grid.dimension)
         return torch.cat([value[axes].expand(-1, 1, *pairs.grid.shape) for value in constants], 1)
+
+
+@dataclass(frozen=True, eq=False)
+class CorrectedGatedPrior:
+    """A gated prior and its nonlinear correction: u = K_θ (f + g), g a pointwise function of f, K_θ f and its slopes.
+
+    If A(u) = f is the law and K_θ = A'(0)⁻¹, then u = K_θ (f - r(u)) with r = A - A'(0) of second order: a local
+    function of u where A is a balance of stresses. One such step is taken from u = K_θ f. The order of pairs does not
+    matter to it.
+    """
+
+    prior: GatedPrior
+    head: "NonlinearCorrection"
+    linear: bool = field(default=False, init=False)
+    piecewise_constant: bool | None = field(default=None, init=False)
+
+    def __call__(self, whitened: Whitened, pairs: Pairs) -> PriorEstimate:
+        """The correction depends on the size of the box: strains have no unit."""
+        kernel, fields = self.prior.with_fields(whitened)
+        stiffness = whitened.stiffness_scale.to(whitened.loads)
+        size = float(pairs.grid.volume) ** (1 / pairs.grid.dimension)
+
+        def correction(loads: Tensor, responses: Tensor) -> Tensor:
+            return self.head(whitened.grid, loads, responses, fields, stiffness=stiffness, size=size)
+
+        return PriorEstimate(kernel, nonlinear=NonlinearlyCorrectedKernel(whitened.grid, kernel, correction))
+
+
+class NonlinearCorrection(nn.Module):
+    """A pointwise network of slopes, responses, loads and `FIELDS` fields of the prior; zero at the start."""
+
+    def __init__(self, dimension: int, *, components: tuple[int, int]) -> None:
+        super().__init__()
+        out, into = components
+        self.place = nn.Linear(FIELDS, HIDDEN)
+        self.inner = nn.Linear(out * (dimension + 1) + into, HIDDEN, bias=False)
+        self.middle = nn.Linear(HIDDEN, HIDDEN)
+        self.outer = nn.Linear(HIDDEN, (dimension + 1) * into, bias=False)
+        nn.init.zeros_(self.outer.weight)
+
+    def forward(
+        self,
+        grid: Grid,
+        loads: Float[Tensor, "system query component *space"],
+        responses: Float[Tensor, "system query component *space"],
+        fields: Float[Tensor, "system field *space"],
+        *,
+        stiffness: Float[Tensor, " system"],
+        size: float,
+    ) -> Float[Tensor, "system query component *space"]:
+        """Loads to add, in the unit of loads; `stiffness` that of the whitened pairs, `size` the length of its box."""
+        links, into = tensor_links(grid, responses), loads.shape[2]
+        axes = (..., *(None,) * (grid.dimension + 2))
+        unit = stiffness[axes] * size
+        inputs = [SCALES[0] * slope / size for slope in links.slopes(responses)]
+        inputs += [SCALES[1] * responses / size, SCALES[2] * loads / unit]
+        rest = self.place(fields.movedim(1, -1)).unsqueeze(1)
+        hidden = rest + self.inner(torch.cat(inputs, 2).movedim(2, -1))
+        # At rest nothing is added, whatever the network holds.
+        outputs = self.outer(self._deep(hidden) - self._deep(rest)).movedim(-1, 2) * links.is_unknown
+        plain, stresses = outputs[:, :, :into], outputs[:, :, into:].unflatten(2, (grid.dimension, into))
+        pushed = torch.stack([links.slopes(stresses[:, :, axis])[axis] for axis in range(grid.dimension)]).sum(0)
+        return (plain + 0.1 * pushed) * links.is_unknown * unit
+
+    def _deep(self, hidden: Tensor) -> Tensor:
+        return gelu(self.middle(gelu(hidden)))
 
 
 def field_count(dimension: int, components: tuple[int, int]) -> int:

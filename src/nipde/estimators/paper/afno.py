@@ -9,15 +9,14 @@ per layer, which this has; the rest of its size is not documented there.
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import relu, softshrink
 
-from nipde.estimators.base import ModelConfig
-from nipde.estimators.paper.token_model import TokenModel
-from nipde.grid import Grid
+from nipde.estimators.paper.token_model import Factors, TokenConfig, TokenModel
 
 SHRINKAGE = 0.01
 
@@ -54,14 +53,10 @@ class AFNOLayer(nn.Module):
 
 
 @dataclass(frozen=True)
-class AFNOConfig(ModelConfig):
-    """d = `pairs`, L = `layers`; `components` of a load and of a response."""
+class AFNOConfig(TokenConfig):
+    """The fields that all token models have."""
 
     kind = "afno"
-    grid: Grid
-    pairs: int
-    layers: int
-    components: int = 1
 
 
 class AFNO(TokenModel):
@@ -69,15 +64,12 @@ class AFNO(TokenModel):
 
     Config = AFNOConfig
 
-    def __init__(self, grid: Grid, *, pairs: int, layers: int, components: int = 1) -> None:
-        super().__init__(grid, pairs=pairs, components=components)
-        self.config = AFNOConfig(grid, pairs, layers, components)
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
         self.token_bias = nn.Parameter(torch.zeros(self.tokens, 1))
-        self.layers = nn.ModuleList(AFNOLayer(pairs) for _ in range(layers))
+        self.layers = nn.ModuleList(AFNOLayer(self.pairs) for _ in range(self.config.layers))
 
-    def factors(
-        self, tokens: Float[Tensor, "sample token pair"]
-    ) -> tuple[Float[Tensor, "sample token rank"], Float[Tensor, "sample token rank"]]:
+    def factors(self, tokens: Float[Tensor, "sample token pair"]) -> Factors:
         """The refined responses, scaled by 1/√d, and the refined loads."""
         fields = (self.input_norm(tokens) + self.token_bias).unflatten(1, (self.fields, *self.grid.shape))
         for layer in self.layers:

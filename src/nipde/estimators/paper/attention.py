@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 
 class Projections(NamedTuple):
@@ -31,46 +32,32 @@ class QueryKey(nn.Module):
 
     def __init__(self, pairs: int, channels: int) -> None:
         super().__init__()
-        self.query = nn.Linear(pairs, channels)
-        self.key = nn.Linear(pairs, channels)
+        self.query, self.key = nn.Linear(pairs, channels), nn.Linear(pairs, channels)
 
     def projections(self) -> Projections:
         """Their tensors."""
         return Projections(self.query.weight, self.query.bias, self.key.weight, self.key.bias)
 
 
-Attention = Callable[[Tensor, Tensor, Projections, float], Tensor]
+#: P, or V.
+Tokens = Float[Tensor, "*batch token pair"]
+Attention = Callable[[Tokens, Tokens, Projections, float], Tokens]
 Order = Literal["quadratic", "linear", "gram"]
 
 
-def quadratic_attention(
-    asking: Float[Tensor, "*batch query pair"],
-    tokens: Float[Tensor, "*batch token pair"],
-    weights: Projections,
-    scale: float,
-) -> Float[Tensor, "*batch query pair"]:
+def quadratic_attention(asking: Tokens, tokens: Tokens, weights: Projections, scale: float) -> Tokens:
     """All scores first."""
-    queries, keys = _projected(asking, tokens, weights)
+    queries, keys = linear(asking, *weights[:2]), linear(tokens, *weights[2:])
     return (scale * queries @ keys.mT) @ tokens
 
 
-def linear_attention(
-    asking: Float[Tensor, "*batch query pair"],
-    tokens: Float[Tensor, "*batch token pair"],
-    weights: Projections,
-    scale: float,
-) -> Float[Tensor, "*batch query pair"]:
+def linear_attention(asking: Tokens, tokens: Tokens, weights: Projections, scale: float) -> Tokens:
     """Keys meet values first: d_k × d numbers."""
-    queries, keys = _projected(asking, tokens, weights)
+    queries, keys = linear(asking, *weights[:2]), linear(tokens, *weights[2:])
     return queries @ (scale * keys.mT @ tokens)
 
 
-def gram_attention(
-    asking: Float[Tensor, "*batch query pair"],
-    tokens: Float[Tensor, "*batch token pair"],
-    weights: Projections,
-    scale: float,
-) -> Float[Tensor, "*batch query pair"]:
+def gram_attention(asking: Tokens, tokens: Tokens, weights: Projections, scale: float) -> Tokens:
     """Everything that is not a token is gathered into one d × d matrix, and a shift, first."""
     moments = torch.cat([tokens.mT @ tokens, tokens.sum(-2, keepdim=True)], dim=-2)
     mixer = coupling(weights, scale) @ moments
@@ -78,10 +65,8 @@ def gram_attention(
 
 
 ATTENTIONS: dict[Order, Attention] = {
-    "quadratic": quadratic_attention,
-    "linear": linear_attention,
-    "gram": gram_attention,
-}
+    "quadratic": quadratic_attention, "linear": linear_attention, "gram": gram_attention
+}  # fmt: skip
 
 
 def coupling(weights: Projections, scale: float) -> Float[Tensor, "pair+1 pair+1"]:
@@ -89,7 +74,3 @@ def coupling(weights: Projections, scale: float) -> Float[Tensor, "pair+1 pair+1
     query = torch.cat([weights.query, weights.query_bias[:, None]], dim=1)
     key = torch.cat([weights.key, weights.key_bias[:, None]], dim=1)
     return scale * query.T @ key
-
-
-def _projected(asking: Tensor, tokens: Tensor, weights: Projections) -> tuple[Tensor, Tensor]:
-    return asking @ weights.query.T + weights.query_bias, tokens @ weights.key.T + weights.key_bias

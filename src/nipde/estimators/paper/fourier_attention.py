@@ -11,8 +11,8 @@ so the multiplier acts on modes, M mixes the channels of modes, and the tokens a
 grid spread over devices meet in (Y, G) forward and in their gradients backward, and nowhere else.
 
 Tokens are `(field, *space, sample, pair)`. `fourier_attention` is one autograd function with its backward written
-out; `plain_fourier_attention` says the same in five lines and is its oracle. The last layer ends in the two factors of
-the kernel, `fourier_factors`.
+out; its oracle, in five lines, is among the tests. The last layer ends in the two factors of the kernel,
+`fourier_factors`.
 """
 
 from typing import Any
@@ -25,22 +25,6 @@ from torch.nn.functional import linear
 
 from nipde.estimators.paper.attention import Projections
 from nipde.spectral.waves import Matrices, Scratch, analysis, synthesis
-
-
-def plain_fourier_attention(
-    tokens: Float[Tensor, "field *space sample pair"],
-    blocks: Float[Tensor, "field mode parity parity"],
-    weights: Projections,
-    *,
-    scale: float,
-    matrices: Matrices,
-) -> Float[Tensor, "field *space sample pair"]:
-    """The definition."""
-    flat = tokens.flatten(-2)
-    convolved = synthesis(blocks @ analysis(flat, matrices), matrices).view_as(tokens)
-    queries = convolved @ weights.query.T + weights.query_bias
-    keys = tokens @ weights.key.T + weights.key_bias
-    return torch.einsum("...bk,bke->...be", queries, scale * torch.einsum("tbk,tbe->bke", _rows(keys), _rows(tokens)))
 
 
 def fourier_attention(

@@ -9,7 +9,7 @@ R∘V = F⁻¹(R · F V). The batch is worked through in tiles.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import cast
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
@@ -17,11 +17,10 @@ from torch import Tensor, nn
 
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
-from nipde.estimators.base import Model, ModelConfig
+from nipde.estimators.base import Model
 from nipde.estimators.paper.attention import QueryKey, coupling
 from nipde.estimators.paper.fourier_attention import fourier_attention, fourier_factors
-from nipde.estimators.paper.token_model import TokenModel
-from nipde.grid import Grid
+from nipde.estimators.paper.token_model import Factors, TokenConfig, TokenModel
 from nipde.kernels.nonlinear import PreprocessedPredictor
 from nipde.spectral.filter import SpectralFilter
 from nipde.spectral.waves import Scratch
@@ -30,29 +29,23 @@ from nipde.spectral.waves import Scratch
 TILE_BYTES = 4_000_000
 
 
+@dataclass(frozen=True, kw_only=True)
+class NIPSConfig(TokenConfig):
+    """d_k = `channels`; `modes` per axis are retained, all by default."""
+
+    kind = "nips"
+    channels: int
+    modes: Sequence[int] | None = None
+
+
 class NIPSLayer(nn.Module):
     """The parameters of one layer; the last layer has no norm."""
 
-    def __init__(
-        self, grid: Grid, *, pairs: int, channels: int, fields: int, modes: Sequence[int] | None, normed: bool
-    ) -> None:
+    def __init__(self, config: NIPSConfig, *, normed: bool) -> None:
         super().__init__()
-        self.maps = QueryKey(pairs, channels)
-        self.filter = SpectralFilter(grid.shape, fields=fields, modes=modes)
-        self.norm = nn.LayerNorm(pairs) if normed else None
-
-
-@dataclass(frozen=True)
-class NIPSConfig(ModelConfig):
-    """d = `pairs`, d_k = `channels`, L = `layers`; `modes` per axis are retained, all by default."""
-
-    kind = "nips"
-    grid: Grid
-    pairs: int
-    channels: int
-    layers: int
-    components: int = 1
-    modes: tuple[int, ...] | None = None
+        self.maps = QueryKey(config.pairs, config.channels)
+        self.filter = SpectralFilter(config.grid.shape, fields=2 * config.components, modes=config.modes)
+        self.norm = nn.LayerNorm(config.pairs) if normed else None
 
 
 class NIPS(TokenModel):
@@ -61,27 +54,12 @@ class NIPS(TokenModel):
     Config = NIPSConfig
     config: NIPSConfig
 
-    def __init__(
-        self,
-        grid: Grid,
-        *,
-        pairs: int,
-        channels: int,
-        layers: int,
-        components: int = 1,
-        modes: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(grid, pairs=pairs, components=components)
-        self.config = NIPSConfig(grid, pairs, channels, layers, components, None if modes is None else tuple(modes))
-        self.channels = channels
-        self.layers = nn.ModuleList(
-            NIPSLayer(grid, pairs=pairs, channels=channels, fields=self.fields, modes=modes, normed=place < layers - 1)
-            for place in range(layers)
-        )
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.channels, last = self.config.channels, self.config.layers - 1
+        self.layers = nn.ModuleList(NIPSLayer(self.config, normed=place < last) for place in range(last + 1))
 
-    def factors(
-        self, tokens: Float[Tensor, "sample token pair"]
-    ) -> tuple[Float[Tensor, "sample token rank"], Float[Tensor, "sample token rank"]]:
+    def factors(self, tokens: Float[Tensor, "sample token pair"]) -> Factors:
         """Queries (scaled by 1/√d_k) and keys of the last layer."""
         layers = [cast(NIPSLayer, layer) for layer in self.layers]
         blocks = [layer.filter.blocks() for layer in layers]
@@ -96,13 +74,8 @@ class NIPS(TokenModel):
         return torch.cat(left), torch.cat(right)
 
     def _tile(
-        self,
-        tokens: Tensor,
-        layers: list[NIPSLayer],
-        blocks: list[Tensor],
-        couplings: list[Tensor],
-        scratch: Scratch,
-    ) -> tuple[Tensor, Tensor]:
+        self, tokens: Tensor, layers: list[NIPSLayer], blocks: list[Tensor], couplings: list[Tensor], scratch: Scratch
+    ) -> Factors:
         """The whole network on a few samples; inside, tokens are (field, *space, sample, pair)."""
         samples, last = tokens.shape[0], layers[-1]
         matrices = last.filter.matrices(tokens)
@@ -118,7 +91,7 @@ class NIPS(TokenModel):
         return left, right
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NIPSMLPConfig(NIPSConfig):
     """NIPS, and the width of the network in front; a quarter of a load's values by default."""
 
@@ -130,24 +103,14 @@ class NIPSMLP(Model):
     """NIPS-mlp: loads pass a two-layer network with skip before the kernel; the predictor is not linear in the load."""
 
     Config = NIPSMLPConfig
+    config: NIPSMLPConfig
     exportable = True
 
-    def __init__(
-        self,
-        grid: Grid,
-        *,
-        pairs: int,
-        channels: int,
-        layers: int,
-        components: int = 1,
-        modes: Sequence[int] | None = None,
-        hidden: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.nips = NIPS(grid, pairs=pairs, channels=channels, layers=layers, components=components, modes=modes)
-        self.config = NIPSMLPConfig(grid, pairs, channels, layers, components, self.nips.config.modes, hidden)
-        tokens = components * grid.size
-        hidden = tokens // 4 if hidden is None else hidden
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.nips = NIPS.from_config(self.config)
+        tokens = self.config.components * self.config.grid.size
+        hidden = tokens // 4 if self.config.hidden is None else self.config.hidden
         self.mixer = nn.Sequential(nn.Linear(tokens, hidden), nn.LeakyReLU(), nn.Linear(hidden, tokens))
 
     def forward(self, pairs: Pairs) -> PreprocessedPredictor:

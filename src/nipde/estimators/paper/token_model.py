@@ -5,7 +5,9 @@ f first, then u. The first norm runs over tokens and pairs together, as in the p
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from math import sqrt
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -14,28 +16,42 @@ from torch import Tensor, nn
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
 from nipde.errors import PairsError
-from nipde.estimators.base import Model
+from nipde.estimators.base import Model, ModelConfig
 from nipde.grid import Grid
 from nipde.kernels.low_rank import LowRankKernel
+
+#: Of a kernel.
+Factors = tuple[Float[Tensor, "sample token rank"], Float[Tensor, "sample token rank"]]
+
+
+@dataclass(frozen=True)
+class TokenConfig(ModelConfig):
+    """d = `pairs`, L = `layers`; `components` of a load and of a response."""
+
+    grid: Grid
+    _: KW_ONLY
+    pairs: int
+    layers: int
+    components: int = 1
 
 
 class TokenModel(Model, ABC):
     """A network for one grid and a fixed number of pairs; its kernel is linear in the load and of low rank."""
 
+    Config = TokenConfig
+    config: TokenConfig
     exportable = True
 
-    def __init__(self, grid: Grid, *, pairs: int, components: int) -> None:
-        super().__init__()
-        self.grid, self.pairs, self.components = grid, pairs, components
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.grid, self.pairs, self.components = self.config.grid, self.config.pairs, self.config.components
         #: Scalar fields: every component of f, then every component of u.
-        self.fields = 2 * components
-        self.tokens = self.fields * grid.size
-        self.input_norm = nn.LayerNorm((self.tokens, pairs))
+        self.fields = 2 * self.components
+        self.tokens = self.fields * self.grid.size
+        self.input_norm = nn.LayerNorm((self.tokens, self.pairs))
 
     @abstractmethod
-    def factors(
-        self, tokens: Float[Tensor, "sample token pair"]
-    ) -> tuple[Float[Tensor, "sample token rank"], Float[Tensor, "sample token rank"]]:
+    def factors(self, tokens: Float[Tensor, "sample token pair"]) -> Factors:
         """a_r(x) on the response's tokens and b_r(y) on the load's: K(x, y) = Σ_r a_r(x) b_r(y)."""
 
     def forward(self, pairs: Pairs) -> LowRankKernel:
@@ -91,8 +107,7 @@ class TokenModel(Model, ABC):
             )  # fmt: skip
         if pairs.count != self.pairs or pairs.components != (self.components,) * 2:
             raise PairsError(
-                f"this {who} reads a fixed context",
-                expected=f"{self.pairs} pairs of {self.components} component(s)",
+                f"this {who} reads a fixed context", expected=f"{self.pairs} pairs of {self.components} component(s)",
                 got=f"{pairs.count} of {pairs.components[0]} and {pairs.components[1]}",
                 remedy="pairs.take(range(d)) selects some of them",
-            )
+            )  # fmt: skip
