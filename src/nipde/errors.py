@@ -25,6 +25,10 @@ class NipdeError(Exception):
         super().__init__(f"{text}: {remedy}" if remedy else text)
 
 
+class UsageError(NipdeError, ValueError):
+    """A command line, or one of its options, cannot be understood."""
+
+
 class GridError(NipdeError, ValueError):
     """A grid cannot be built, or two grids do not fit each other."""
 

@@ -110,7 +110,7 @@ def test_a_vector_field_is_drawn_too(tmp_path):
         (["generate", "darcy", "--grid", "2", "--out", "x"], "2"),
         (["generate", "darcy", "--phases", "[12,-3]", "--workers", "1", "--out", "x"], "-3"),
         (["generate", "advection", "--speed", "99", "--workers", "1", "--out", "x"], "Péclet"),
-        (["generate", "weather"], "usage: nipde generate PROBLEM"),
+        (["generate", "weather"], "weather"),
         (["evaluates"], "evaluate"),
         (["evaluate", "dracy", "--data", "ARCHIVE"], "darcy"),
         (["publish", "run", "--name", "a", "--out", "shared"], "a file or a folder"),
@@ -125,9 +125,7 @@ def test_mistakes_are_answered_with_a_sentence(words, said, made, tmp_path, monk
 
 
 def test_an_option_that_does_not_exist_is_refused(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["generate", "darcy", "--face-mean", "geometric", "--out", "x"])
-    assert stopped.value.code == 2
+    assert main(["generate", "darcy", "--face-mean", "geometric", "--out", "x"]) == 2
     assert "harmonic" in capsys.readouterr().err
 
 

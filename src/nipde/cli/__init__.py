@@ -1,11 +1,16 @@
 """The `nipde` command: one file per verb, imported when it is run."""
 
+import os
 import sys
 from importlib import import_module
 
 from nipde import __version__
-from nipde.errors import NipdeError, meant
+from nipde.errors import NipdeError, UsageError, meant
 
+#: Environment variable that shows tracebacks.
+DEBUG = "NIPDE_DEBUG"
+#: How the sentence on an error begins that is a defect of nipde.
+UNFORESEEN = "A defect of nipde,"
 VERBS = {
     "check": "say how a file of measurements is read, and stop",
     "discover": "identify the coefficient field from a file of measurements, with bands and a report page",
@@ -44,7 +49,7 @@ with simulated systems:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run one command; an error of nipde is printed as one sentence, with exit code 2."""
+    """Run one command; what goes wrong is one sentence on stderr and exit code 2, with DEBUG set a traceback too."""
     words = sys.argv[1:] if words is None else words
     if not words or words[0] in ("-h", "--help"):
         print(HELP, end="")
@@ -52,17 +57,30 @@ def main(words: list[str] | None = None) -> int:
     if words[0] == "--version":
         print(__version__)
         return 0
-    if words[0] not in VERBS:
-        advice = meant(words[0], VERBS, otherwise="see nipde --help")
-        print(f"expected a verb among {', '.join(VERBS)}, got {words[0]!r}: {advice}", file=sys.stderr)
-        return 2
+    os.environ.setdefault("MPLBACKEND", "Agg")  # figures go to files, which needs no screen
     try:
+        if words[0] not in VERBS:
+            advice = meant(words[0], VERBS, otherwise="see nipde --help")
+            raise UsageError(expected=f"a verb among {', '.join(VERBS)}", got=repr(words[0]), remedy=advice)
         code: int = import_module(f"nipde.cli.{words[0]}").run(words[1:])
-    except NipdeError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2
+        sys.stdout.flush()  # a reader that is gone is noticed here
     except KeyboardInterrupt:
         kept = "; finished work is kept: the same command resumes it"
         print(f"stopped{kept if words[0] in ('generate', 'train') else ''}", file=sys.stderr)
         return 130
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        print(_sentence(error).encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+        return 2
     return code
+
+
+def _sentence(error: Exception) -> str:
+    """What went wrong; of an error that nobody foresaw also how to report it."""
+    text = " ".join(str(error).split())
+    if isinstance(error, NipdeError):
+        return f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError | MemoryError):
+        return f"{type(error).__name__}: {text or 'not enough memory'}"
+    return f"{UNFORESEEN} {type(error).__name__}: {text}. Please report it with what {DEBUG}=1 nipde ... prints"

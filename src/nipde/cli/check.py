@@ -1,7 +1,8 @@
 """`nipde check FILE`: how a file of measurements is understood, and nothing more."""
 
+from nipde.cli.arguments import parser
 from nipde.cli.measurement import add_measurement, measurement_of
-from nipde.cli.terminal import parser, say
+from nipde.cli.terminal import say
 
 ABOUT = (
     "Say how a file of measured loads and responses is understood, and stop: which columns are position, load and "

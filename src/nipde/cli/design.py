@@ -1,17 +1,17 @@
 """`nipde design FILE`: recommended loads, ranked; their fields can be written to a file."""
 
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
+from nipde.cli.arguments import new_file, non_negative, parser, whole
 from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
-from nipde.cli.terminal import one_thread, parser, progress, say
+from nipde.cli.terminal import one_thread, progress, say, written
 from nipde.discovery.recommended_loads import by_kernel, by_material, effort_of, long_waves, recommended_loads
 from nipde.discovery.sensor import Sensor
-from nipde.errors import MeasurementError, PairsError
+from nipde.errors import MeasurementError
 from nipde.measurements.parse import parse
 from nipde.report.numbers import unit_symbol
 from nipde.weights import load
@@ -34,22 +34,19 @@ def run(words: list[str]) -> int:
         help="reduce the uncertainty of the kernel, or that of the coefficient (weights that infer one)",
     )  # fmt: skip
     parsed.add_argument(
-        "--noise", type=float, default=0.01, help="noise of the sensor, as a share of the response; for --by material"
+        "--noise",
+        type=non_negative,
+        default=0.01,
+        help="noise of the sensor, as a share of the response; for --by material",
     )
-    parsed.add_argument(
-        "--relative",
-        type=bool,
-        default=False,
-        help="whether the noise is relative to each response",
-    )
-    parsed.add_argument("--count", type=int, default=5, help="number of loads to list")
-    parsed.add_argument("--out", type=Path | None, default=None, help="npz file for the fields of these loads")
+    parsed.add_argument("--relative", type=bool, default=False, help="whether the noise is relative to each response")
+    parsed.add_argument("--count", type=whole(), default=5, help="number of loads to list")
+    parsed.add_argument("--out", type=new_file(".npz"), default=None, help="npz file for the fields of these loads")
     options = parsed.parse_args(words)
-    if options.count < 1:
-        raise PairsError(expected="--count of 1 or more", got=options.count, remedy="leave it out for five")
     one_thread()
-    measurement, model = measurement_of(options), load(options.weights)
+    model, measurement = load(options.weights), measurement_of(options)
     say(measurement.interpretation())
+    candidates = _candidates(options.candidates, measurement.pairs.grid.shape) if options.candidates else None
     pairs = measurement.pairs.to(dtype=next(model.parameters()).dtype)
     with progress("kernel", 1) as advance, torch.no_grad():
         kernel = model(pairs)
@@ -57,8 +54,7 @@ def run(words: list[str]) -> int:
     rank = by_kernel(kernel)
     if options.by == "material":
         rank = by_material(kernel, pairs.loads, sensor=Sensor(options.noise, options.relative))
-    if options.candidates:
-        candidates = _candidates(options.candidates, pairs.grid.shape)
+    if candidates is not None:
         ranking = rank(candidates, long_waves(pairs.grid), None)
         order = ranking.order[: options.count].numpy()
         names, gains, loads = [f"candidate {i}" for i in order], ranking.gains[order].numpy(), candidates[order]
@@ -70,11 +66,9 @@ def run(words: list[str]) -> int:
     for name, gain in zip(names, gains, strict=True):
         say(f"  {100 * gain:5.1f} %  {name}")
     if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        path = options.out.with_suffix(".npz")
         stored: dict[str, Any] = {"loads": loads, "gains": gains, **measurement.positions}
-        np.savez_compressed(path, **stored)
-        say(f"written: {path}")
+        with written(options.out) as partial, partial.open("wb") as file:
+            np.savez_compressed(file, **stored)
     return 0
 
 

@@ -1,10 +1,9 @@
 """`nipde discover FILE`: identify the coefficient field from a file of measurements; the result is a folder."""
 
-from pathlib import Path
-
+from nipde.cli.arguments import level, new_folder, parser, whole
 from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
-from nipde.cli.terminal import one_thread, parser, progress, say
+from nipde.cli.terminal import one_thread, progress, say
 from nipde.discovery.discover import discover
 from nipde.estimators.baselines import BASELINES
 from nipde.report.files import check_folder
@@ -17,6 +16,8 @@ ABOUT = (
     "writes fields with bands, phases, the kernel, a predictor for new loads, summary.json and report.html."
 )
 EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m --quantity transmissivity --out result"
+#: Phases a field can be segmented into.
+MOST_PHASES = 20
 
 
 def run(words: list[str]) -> int:
@@ -25,26 +26,28 @@ def run(words: list[str]) -> int:
     add_measurement(parsed)
     add_weights(parsed, material=True)
     parsed.add_argument("--quantity", type=str, default="coefficient", help="your name of b, such as transmissivity")
-    parsed.add_argument("--phases", type=int, default=2, help="number of phases to segment the field into; 1 for none")
+    parsed.add_argument(
+        "--phases", type=whole(1, MOST_PHASES), default=2, help="number of phases to segment the field into; 1 for none"
+    )
     parsed.add_argument(
         "--piecewise-constant", type=bool | None, default=None,
         help="whether to use the piecewise-constant prior; selected by the held-out error if left out",
     )  # fmt: skip
-    parsed.add_argument("--level", type=float, default=0.9, help="share of true values within the bands")
+    parsed.add_argument("--level", type=level, default=0.9, help="share of true values within the bands")
     parsed.add_argument(
         "--baselines", type=bool, default=True, help=f"whether to compare with {' and '.join(BASELINES)}"
     )
-    parsed.add_argument("--out", type=Path, required=True, help="folder to write")
+    parsed.add_argument("--out", type=new_folder, required=True, help="folder to write")
     parsed.add_argument("--dense", type=bool, default=False, help="whether to store the kernel as a matrix, too")
     options = parsed.parse_args(words)
     check_folder(options.out)
     one_thread()
-    measurement = measurement_of(options)
+    model, measurement = load(options.weights), measurement_of(options)
     say(measurement.interpretation())
     baselines = BASELINES if options.baselines else {}
     with progress("identifying", 4 + len(baselines)) as advance:
         discovery = discover(
-            measurement, load(options.weights), quantity=options.quantity, phases=options.phases, level=options.level,
+            measurement, model, quantity=options.quantity, phases=options.phases, level=options.level,
             piecewise_constant=options.piecewise_constant, baselines=baselines, progress=lambda step: advance(1),
         )  # fmt: skip
     say("")

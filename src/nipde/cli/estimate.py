@@ -1,13 +1,13 @@
 """`nipde estimate ARCHIVE`: the kernel of one system from some of its pairs, tested on the others."""
 
-import os
 from typing import Any
 
 import numpy as np
 import torch
 
+from nipde.cli.arguments import PICTURES, add_archive, new_file, non_negative, parser, whole
 from nipde.cli.estimators import described, estimator_of
-from nipde.cli.terminal import PICTURES, add_archive, check_file, one_thread, parser, progress, say
+from nipde.cli.terminal import one_thread, progress, say, written
 from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.data.archive import open_archive
@@ -17,7 +17,7 @@ from nipde.evaluation.metrics import relative_errors
 from nipde.kernels.body import BodyPredictor
 from nipde.physics.quadrilaterals import node_means
 from nipde.report.statements import outlier_statement
-from nipde.report.system_figure import Panel, save_figure, system_figure
+from nipde.report.system_figure import Panel, system_figure
 
 #: Level of the bands.
 LEVEL = 0.9
@@ -32,18 +32,20 @@ def run(words: list[str]) -> int:
         example="darcy21 --system 90 --estimator adjoint-tv --noise 0.01 --out estimate.png",
     )  # fmt: skip
     add_archive(parsed)
-    parsed.add_argument("--system", type=int, default=0, help="number of the system")
+    parsed.add_argument("--system", type=whole(0), default=0, help="number of the system")
     parsed.add_argument(
         "--estimator", type=str, default="darcy",
         help=f"{described()}; training-span and empirical-bayes learn from the archive's training systems",
     )  # fmt: skip
-    parsed.add_argument("--context", type=int, default=None, help="number of pairs to estimate from; default half")
-    parsed.add_argument("--noise", type=float, default=0.0, help="white noise to add, as a share of the responses' rms")
-    parsed.add_argument("--seed", type=int, default=0, help="seed of the noise")
-    parsed.add_argument("--out", type=str, default="", help="figure to write, if any: png, svg or pdf")
+    parsed.add_argument("--context", type=whole(), default=None, help="number of pairs to estimate from; default half")
+    parsed.add_argument(
+        "--noise", type=non_negative, default=0.0, help="white noise to add, as a share of the responses' rms"
+    )
+    parsed.add_argument("--seed", type=whole(0), default=0, help="seed of the noise")
+    parsed.add_argument(
+        "--out", type=new_file(*PICTURES), default=None, help="figure to write, if any: png, svg or pdf"
+    )
     options = parsed.parse_args(words)
-    if options.out:
-        check_file(options.out, endings=PICTURES)
     one_thread()
     archive = open_archive(options.path, options=options.storage_options)
     estimator = estimator_of(options.estimator, archive)
@@ -52,7 +54,7 @@ def run(words: list[str]) -> int:
     if isinstance(estimator, torch.nn.Module):
         pairs = pairs.to(dtype=torch.float32)
     count = pairs.count // 2 if options.context is None else options.context
-    if not 1 <= count < pairs.count:
+    if count >= pairs.count:
         raise PairsError(
             expected=f"a context of 1 to {pairs.count - 1} pairs", got=count, remedy="leave some to test the kernel on"
         )
@@ -71,10 +73,10 @@ def run(words: list[str]) -> int:
     if kernel.body is not None:
         say(_body_statement(kernel.body, posterior))
     if options.out:
-        os.environ.setdefault("MPLBACKEND", "Agg")  # drawing to a file needs no screen
         title = f"{options.estimator} from {count} pairs, noise {100 * options.noise:g} %"
-        save_figure(system_figure(archive.grid, _panels(kernel, queries, system.hidden), title=title), options.out)
-        say(f"drawn: {options.out}")
+        figure = system_figure(archive.grid, _panels(kernel, queries, system.hidden), title=title)
+        with written(options.out) as partial:
+            figure.savefig(partial, format=options.out.suffix[1:], dpi=150)
     return 0
 
 

@@ -2,15 +2,15 @@
 
 import json
 from dataclasses import astuple
-from pathlib import Path
 from typing import Literal
 
 from jsonargparse import ArgumentParser
 from rich.table import Table
 
 from nipde import __version__
+from nipde.cli.arguments import add_storage_options, address, new_file, non_negative, parser, whole
 from nipde.cli.estimators import described, estimator_of
-from nipde.cli.terminal import add_storage_options, check_file, one_thread, parser, progress, say
+from nipde.cli.terminal import one_thread, progress, say, written
 from nipde.data.archive import open_archive
 from nipde.estimators.registry import FITTED, names
 from nipde.evaluation.evaluate import evaluate
@@ -31,30 +31,20 @@ ROWS = {
 def run(words: list[str]) -> int:
     """Entry of the verb."""
     options = _options().parse_args(words)
-    if options.json:
-        check_file(options.json, option="--json")
     one_thread()
     archive = open_archive(options.data, options=options.storage_options)
-    training = (
-        open_archive(options.training_data, options=options.storage_options) if options.training_data else archive
-    )
+    training = archive
+    if options.training_data:
+        training = open_archive(options.training_data, options=options.storage_options)
     estimator = estimator_of(options.what, archive, training=training)
     count = len(archive.indices(options.part)[: options.systems])
     pairs = options.pairs or usual_context(archive, loads=options.loads)
     with progress(f"{options.what}, {pairs} pairs", count) as advance:
         result = evaluate(
-            estimator,
-            archive,
-            part=options.part,
-            context=pairs,
-            noise=options.noise,
-            load_noise=options.load_noise,
-            systems=options.systems,
-            seed=options.seed,
-            loads=options.loads,
-            inversion=not options.no_inversion,
+            estimator, archive, part=options.part, context=pairs, noise=options.noise, load_noise=options.load_noise,
+            systems=options.systems, seed=options.seed, loads=options.loads, inversion=not options.no_inversion,
             progress=advance,
-        )
+        )  # fmt: skip
     say(_table(result))
     say(
         f"{result.systems} {result.part} system{'s' * (result.systems > 1)}, "
@@ -69,9 +59,8 @@ def run(words: list[str]) -> int:
             "command": f"nipde evaluate {' '.join(words)}", "nipde": __version__, "estimator": options.what,
             "training_archive": training.digest if options.what in names() and is_fitted(options.what) else None,
         }  # fmt: skip
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps({**provenance, **result.to_dict()}, indent=1) + "\n")
-        say(f"written: {options.json}")
+        with written(options.json) as partial:
+            partial.write_text(json.dumps({**provenance, **result.to_dict()}, indent=1) + "\n")
     return 0
 
 
@@ -81,29 +70,38 @@ def _options() -> ArgumentParser:
         example="darcy-two-phase --data darcy21 --pairs 20 --noise 0.01 --json result.json",
     )  # fmt: skip
     options.add_argument("what", type=str, help=described())
-    options.add_argument("--data", type=str, required=True, help="archive with the test systems")
+    options.add_argument("--data", type=address, required=True, help="archive with the test systems")
     options.add_argument(
-        "--pairs",
-        type=int | None,
-        default=None,
+        "--pairs", type=whole(), default=None,
         help=f"pairs of each context; default {USUAL}, or half of the archive's if fewer",
-    )
+    )  # fmt: skip
     options.add_argument(
-        "--noise", type=float, default=0.0, help="white noise on the context's responses, as a share of their rms"
+        "--noise",
+        type=non_negative,
+        default=0.0,
+        help="white noise on the context's responses, as a share of their rms",
     )
-    options.add_argument("--load-noise", type=float, default=0.0, help="the same on the context's loads")
-    options.add_argument("--part", type=str, default="test", help="which systems: test, validation or train")
-    options.add_argument("--systems", type=int | None, default=None, help="number of systems, at most")
-    options.add_argument("--seed", type=int, default=0, help="seed of contexts and noise")
+    options.add_argument("--load-noise", type=non_negative, default=0.0, help="the same on the context's loads")
+    options.add_argument(
+        "--part",
+        type=Literal["test", "validation", "train"],
+        default="test",
+        help="which systems: test, validation or train",
+    )
+    options.add_argument("--systems", type=whole(), default=None, help="number of systems, at most")
+    options.add_argument("--seed", type=whole(0), default=0, help="seed of contexts and noise")
     options.add_argument(
         "--loads", type=Literal["test", "validation", "train"], default="test",
         help="where systems share their loads: those of the context; train as in the paper",
     )  # fmt: skip
     options.add_argument(
-        "--training-data", type=str, default="", help=f"archive that {' and '.join(FITTED)} learn from; else --data"
+        "--training-data",
+        type=address,
+        default=None,
+        help=f"archive that {' and '.join(FITTED)} learn from; else --data",
     )
     options.add_argument("--no-inversion", action="store_true", help="do not identify the coefficient: much faster")
-    options.add_argument("--json", type=Path | None, default=None, help="file to write all numbers to")
+    options.add_argument("--json", type=new_file(), default=None, help="file to write all numbers to")
     add_storage_options(options)
     return options
 

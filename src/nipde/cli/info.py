@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from nipde.cli.terminal import add_archive, parser, say
+from nipde.cli.arguments import add_archive, parser
+from nipde.cli.terminal import say
 from nipde.data.archive import Archive, open_archive
 
 

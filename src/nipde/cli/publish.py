@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from nipde.cli.terminal import parser, progress, say
+from nipde.cli.arguments import address, new_folder, parser, whole
+from nipde.cli.terminal import progress, say
 from nipde.data.archive import open_archive
 from nipde.errors import CheckpointError
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
@@ -16,16 +17,14 @@ def run(words: list[str]) -> int:
     options = parser("publish", "Write a run's best weights and their card, calibrated on validation systems.")
     options.add_argument("run", type=Path, help="folder of a run of nipde train")
     options.add_argument("--name", type=str, required=True, help="name of the weights")
-    options.add_argument("--out", type=Path, required=True, help="folder for weights, config and card")
+    options.add_argument("--out", type=new_folder, required=True, help="folder for weights, config and card")
     options.add_argument("--about", type=str, default="", help="what the weights are for, in a sentence")
     options.add_argument("--limits", type=str, default="", help="where they are not to be used")
     options.add_argument(
-        "--calibrate",
-        type=str,
-        default="",
+        "--calibrate", type=address, default=None,
         help="archive whose validation systems give bands and outlier test; none without",
-    )
-    options.add_argument("--systems", type=int | None, default=None, help="validation systems to use, at most")
+    )  # fmt: skip
+    options.add_argument("--systems", type=whole(), default=None, help="validation systems to use, at most")
     options.add_argument(
         "--piecewise-constant", type=bool, default=False, help="whether its materials are of few phases"
     )
@@ -43,13 +42,9 @@ def run(words: list[str]) -> int:
         systems = len(archive.indices("validation")[: arguments.systems])
         with progress("calibrating", len(pairs) * len(NOISE) * systems) as advance:
             model = calibrated(
-                model,
-                archive,
-                pairs=pairs,
-                systems=arguments.systems,
+                model, archive, pairs=pairs, systems=arguments.systems, progress=advance,
                 piecewise_constant=arguments.piecewise_constant,
-                progress=advance,
-            )
+            )  # fmt: skip
     publish(model, arguments.out, about=arguments.about, limits=arguments.limits, history=history(arguments.run))
     say(f"written: {arguments.out}")
     return 0

@@ -1,51 +1,16 @@
-"""Parsers, checks of output paths, printed results and progress bars, shared by the verbs."""
+"""Printed results, files of results and progress bars, shared by the verbs."""
 
 import os
-from argparse import SUPPRESS, Action
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentParser, DefaultHelpFormatter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from nipde.errors import NipdeError
-
-#: Endings of pictures.
-PICTURES = (".png", ".svg", ".pdf")
-
-
-def parser(verb: str, description: str, *, example: str = "") -> ArgumentParser:
-    """Parser of one verb; `example` are the words after `nipde VERB`."""
-    epilog = f"example: nipde {verb} {example}" if example else None
-    return ArgumentParser(prog=f"nipde {verb}", description=description, epilog=epilog, formatter_class=_Help)
-
-
-def add_archive(to: ArgumentParser) -> None:
-    """The archive a verb reads."""
-    to.add_argument("path", type=str, help="folder of the archive, or an address such as s3://bucket/name")
-    add_storage_options(to)
-
-
-def add_storage_options(to: ArgumentParser) -> None:
-    """What fsspec needs to reach an address."""
-    to.add_argument(
-        "--storage-options",
-        type=dict[str, Any],
-        default={},
-        help='JSON for fsspec, e.g. \'{"endpoint_url": "http://127.0.0.1:9000"}\'',
-    )
-
-
-def check_file(path: str | Path, *, endings: tuple[str, ...] = (), option: str = "--out") -> None:
-    """Raise before any computation if the result cannot be written to this file."""
-    place = Path(path)
-    if place.is_dir() or (endings and place.suffix.lower() not in endings):
-        named = f" ending in {', '.join(endings)}" if endings else ""
-        raise NipdeError(expected=f"{option}: a file{named}", got=str(place), remedy="name another one")
+from nipde.atomic import atomic_file
 
 
 def one_thread() -> None:
@@ -62,6 +27,15 @@ def say(text: Any) -> None:
 
 
 @contextmanager
+def written(path: Path) -> Iterator[Path]:
+    """A file to write to: it becomes `path`, whole, at the end of the block, and is announced."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path) as partial:
+        yield partial
+    say(f"written: {path}")
+
+
+@contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar with rate and remaining time on a terminal, nothing elsewhere; call the result with every advance."""
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn()]
@@ -69,14 +43,6 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda step: bar.advance(task, step)
-
-
-class _Help(DefaultHelpFormatter):  # type: ignore[misc]
-    """Help texts with the default where there is one, without Python types."""
-
-    def _get_help_string(self, action: Action) -> str | None:
-        shown = action.default not in (None, "", False, {}, SUPPRESS)
-        return f"{action.help} (default: {action.default})" if shown else action.help
 
 
 class _Rate(ProgressColumn):

@@ -13,7 +13,8 @@ from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from nipde.cli.terminal import add_storage_options, parser, say
+from nipde.cli.arguments import add_storage_options, address, new_folder, non_negative, parser, whole
+from nipde.cli.terminal import say
 from nipde.context.sampling import places_of
 from nipde.data.archive import open_archive
 from nipde.errors import StoppedEarly, TrainingError, meant
@@ -68,16 +69,18 @@ def _parser() -> ArgumentParser:
     )
     options.add_argument("case", type=str, help="a case, or the file of a recipe")
     options.add_argument(
-        "--data", type=str, action="append", required=True,
+        "--data", type=address, action="append", required=True,
         help="folder of the archive, or an address; several, each after a --data of its own, are learned together",
     )  # fmt: skip
-    options.add_argument("--out", type=str, required=True, help="folder of the run: recipe, weights, state, logs")
-    options.add_argument("--devices", type=int, default=1, help="processes to share a batch, one per device")
-    options.add_argument("--restarts", type=int, default=3, help="with --devices: restarts after a process died")
+    options.add_argument(
+        "--out", type=new_folder, required=True, help="folder of the run: recipe, weights, state, logs"
+    )
+    options.add_argument("--devices", type=whole(), default=1, help="processes to share a batch, one per device")
+    options.add_argument("--restarts", type=whole(0), default=3, help="with --devices: restarts after a process died")
     options.add_argument("--resume", action="store_true", help="go on from what is in --out, if anything is")
-    options.add_argument("--save-seconds", type=float, default=60.0, help="time between two saves of the state")
-    options.add_argument("--log-every", type=int, default=20, help="steps between two rows of the log")
-    options.add_argument("--threads", type=int, default=0, help="threads per process; torch chooses if 0")
+    options.add_argument("--save-seconds", type=non_negative, default=60.0, help="time between two saves of the state")
+    options.add_argument("--log-every", type=whole(), default=20, help="steps between two rows of the log")
+    options.add_argument("--threads", type=whole(0), default=0, help="threads per process; torch chooses if 0")
     options.add_argument("--no-tensorboard", action="store_true", help="write log.csv only")
     add_storage_options(options)
     for recipe, what in ((TrainingRecipe, "how it is trained"), (ModelRecipe, "what is trained")):
@@ -114,7 +117,7 @@ def _recipe(arguments: Namespace) -> TrainingRecipe:
 def _recipe_in(file: Path) -> TrainingRecipe:
     try:
         record = json.loads(file.read_text())["recipe"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise TrainingError(f"{file} is no recipe", expected="the recipe.json of a run", got=str(error)) from error
     return TrainingRecipe.from_dict(record)
 

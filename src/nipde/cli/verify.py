@@ -4,7 +4,8 @@ import sys
 
 import numpy as np
 
-from nipde.cli.terminal import add_archive, parser, progress, say
+from nipde.cli.arguments import add_archive, parser, whole
+from nipde.cli.terminal import progress, say
 from nipde.data.archive import open_archive
 from nipde.data.generation import repair
 from nipde.errors import IntegrityError
@@ -18,7 +19,9 @@ def run(words: list[str]) -> int:
         example="darcy21 --rebuild 5",
     )  # fmt: skip
     add_archive(parsed)
-    parsed.add_argument("--rebuild", type=int, default=0, help="also compute so many systems again and compare bits")
+    parsed.add_argument(
+        "--rebuild", type=whole(0), default=0, help="also compute so many systems again and compare bits"
+    )
     parsed.add_argument("--repair", action="store_true", help="compute damaged shards again from their seeds")
     options = parsed.parse_args(words)
     if is_discovery(options.path):

@@ -1,13 +1,11 @@
 """One system at a glance: hidden field, a load, its response; each with its name, unit and scale."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
-from nipde.atomic import atomic_file
 from nipde.errors import ShapeError, needing
 from nipde.grid import Grid
 
@@ -40,12 +38,6 @@ def system_figure(grid: Grid, panels: list[Panel], *, title: str) -> "Figure":
         place.set_title(f"{panel.title}" + (f" [{panel.unit}]" if panel.unit != "1" else ""), fontsize=11)
     figure.suptitle(title, fontsize=12)
     return figure
-
-
-def save_figure(figure: "Figure", path: str | Path, *, dpi: int = 150) -> None:
-    """Write a figure, whole or not at all, in the format that the file's name ends in."""
-    with atomic_file(path) as partial:
-        figure.savefig(partial, dpi=dpi, format=Path(path).suffix[1:])
 
 
 def _draw_map(place: "Axes", grid: Grid, panel: Panel) -> None:

@@ -1,7 +1,7 @@
 """What determines a training run, as frozen dataclasses; saved beside the result and enough to make it again."""
 
 from dataclasses import asdict, dataclass, field, fields, replace
-from math import cos, pi
+from math import cos, inf, pi
 from typing import Any, Literal, Self
 
 from nipde.data.recipe import option
@@ -32,6 +32,12 @@ class ModelRecipe:
     drift: bool = option(False, "let the prior of the conditioned model have a drift, so that it need not be symmetric")
     terms: int = option(12, "terms of the prior of the conditioned model")
     head: bool = option(False, "add a nonlinear correction to a gated prior")
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "channels", "modes", "terms"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise TrainingError(expected=f"{name} above 0", got=value)
 
     def build(self, grid: Grid, *, pairs: int, components: tuple[int, int] = (1, 1)) -> Model:
         """The model for such data, of fresh weights; `components` are those of a response and of a load."""
@@ -94,12 +100,14 @@ class TrainingRecipe:
                 raise TrainingError(expected=f"at least one {name}", got="none", remedy="give a number or a list")
         for name in ABOVE_ZERO:
             for value in _each(getattr(self, name)):
-                if value is not None and value <= 0:
+                if value is not None and not 0 < value < inf:
                     raise TrainingError(expected=f"{name} above 0", got=value)
-        for name in ("queries", "noise", "load_noise", "prior_weight", "seed"):
+        for name in ("queries", "noise", "load_noise", "prior_weight", "warmup", "weight_decay", "seed"):
             for value in _each(getattr(self, name)):
-                if value < 0:
+                if not 0 <= value < inf:
                     raise TrainingError(expected=f"{name} of 0 or more", got=value)
+        if not 0 <= self.second_moment < 1:
+            raise TrainingError(expected="second_moment from 0 to below 1", got=self.second_moment)
         self._check_model()
 
     @property
