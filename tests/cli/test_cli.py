@@ -149,20 +149,3 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path):
     assert b"systems" in shown
     assert b"/300" in shown
     assert b"/s" in shown
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["discover", "m.npz", "--out", "taken"], "a folder to save to, got the file taken"),
-        (["show", "archive", "--out", "a.bmp"], "ending in .png, .svg, .pdf, got a.bmp"),
-        (["estimate", "archive", "--out", "a.doc"], "ending in .png, .svg, .pdf, got a.doc"),
-        (["export", "the-well", "archive", "--out", "a.txt"], "ending in .hdf5, .h5, got a.txt"),
-        (["evaluate", "ridge", "--data", "archive", "--json", "."], "--json: a file, got ."),
-    ],
-)
-def test_where_a_result_cannot_go_is_said_before_the_work(words, said, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "taken").touch()
-    assert main(words) == 2
-    assert said in capsys.readouterr().err

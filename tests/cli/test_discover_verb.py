@@ -87,7 +87,7 @@ def test_a_file_without_units_is_refused_and_units_may_be_stated(tmp_path, capsy
         (["--weights", "nobody"], "expected weights among"),
         (["--weights", "darcy-two-phase-gated"], "weights that infer a"),
         (["--level", "0.42"], "expected a level among"),
-        (["--phases", "0"], "expected 1 or more phases"),
+        (["--phases", "0"], "--phases"),
         (["--response", "w"], "'w'"),
     ],
     ids=lambda value: value[0] + value[1] if isinstance(value, list) else "",

@@ -41,7 +41,7 @@ def run(words: list[str]) -> int:
     )
     parsed.add_argument("--relative", type=bool, default=False, help="whether the noise is relative to each response")
     parsed.add_argument("--count", type=whole(), default=5, help="number of loads to list")
-    parsed.add_argument("--out", type=new_file(".npz"), default=None, help="npz file for the fields of these loads")
+    parsed.add_argument("--out", type=new_file(), default=None, help="npz file for the fields of these loads")
     options = parsed.parse_args(words)
     one_thread()
     model, measurement = load(options.weights), measurement_of(options)
@@ -67,7 +67,7 @@ def run(words: list[str]) -> int:
         say(f"  {100 * gain:5.1f} %  {name}")
     if options.out:
         stored: dict[str, Any] = {"loads": loads, "gains": gains, **measurement.positions}
-        with written(options.out) as partial, partial.open("wb") as file:
+        with written(options.out.with_suffix(".npz")) as partial, partial.open("wb") as file:
             np.savez_compressed(file, **stored)
     return 0
 
