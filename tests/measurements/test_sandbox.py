@@ -242,8 +242,8 @@ def test_a_file_that_takes_too_long_is_an_ordinary_error_and_the_next_one_is_rea
     (tmp_path / "short.csv").write_text("x\n1\n")
     box = Sandbox()
     with refused(message="long.csv", expected="0.05 s"):
-        box.read(tmp_path / "long.csv", candidates=ours("csv"), limits=Limits(seconds=0.05))
-    _, contents = box.read(tmp_path / "short.csv", candidates=ours("csv"), limits=Limits())
+        box.read(tmp_path / "long.csv", candidates=lambda start: ours("csv"), limits=Limits(seconds=0.05))
+    _, _, contents = box.read(tmp_path / "short.csv", candidates=lambda start: ours("csv"), limits=Limits())
     box.close()
     assert box.hangs == 1
     np.testing.assert_array_equal(contents.arrays["x"], [1.0])
@@ -333,5 +333,5 @@ def test_a_missing_library_names_the_extra(tmp_path, monkeypatch):
         file["x"] = np.arange(3.0)
     box = Sandbox()
     with refused(MissingExtraError, message="x.h5: No module named h5py", remedy="'nipde[measurements]'"):
-        box.read(tmp_path / "x.h5", candidates=ours("hdf5"), limits=Limits())
+        box.read(tmp_path / "x.h5", candidates=lambda start: ours("hdf5"), limits=Limits())
     box.close()

@@ -3,6 +3,7 @@
 from nipde.cli.arguments import parser
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import say
+from nipde.measurements.sandbox import sandbox
 
 ABOUT = (
     "Say how a file of measured loads and responses is understood, and stop: which columns are position, load and "
@@ -22,4 +23,6 @@ def run(words: list[str]) -> int:
     options.epilog = EXAMPLE
     add_measurement(options)
     say(measurement_of(options.parse_args(words)).interpretation())
+    means = " and ".join(sandbox().confined) or "nothing but limits on time and memory on this system"
+    say(f"The parser of the file was confined by {means}.")
     return 0

@@ -24,6 +24,9 @@ def add_measurement(to: ArgumentParser) -> None:
     )
     for option, help in OPTIONS.items():
         to.add_argument(option, type=str, default="", help=help)
+    to.add_argument(
+        "--files-anywhere", action="store_true", help="let a TOML file name files outside its own folder"
+    )
 
 
 def measurement_of(options: Any) -> Measurement:
@@ -35,6 +38,7 @@ def measurement_of(options: Any) -> Measurement:
         load=options.load.split(",") if options.load else None,
         nodes=_nodes(options.nodes),
         scale=options.scale or None,
+        files_anywhere=options.files_anywhere,
     )
 
 

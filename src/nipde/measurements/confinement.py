@@ -25,7 +25,7 @@ _REFUSED = {
     "socket": (41, 198), "socketpair": (53, 199), "connect": (42, 203), "bind": (49, 200),
     "execve": (59, 221), "execveat": (322, 281), "fork": (57, -1), "vfork": (58, -1),
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
-    "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
+    "kill": (62, 129), "tkill": (200, 130), "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438),
     "pidfd_send_signal": (424, 424),
     "chmod": (90, -1), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, -1),
@@ -40,7 +40,10 @@ _REFUSED = {
     "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180), "reboot": (169, 142),
     "init_module": (175, 105), "finit_module": (313, 273), "kexec_load": (246, 104), "kexec_file_load": (320, 294),
 }  # fmt: skip
-_CLONE, _CLONE3, _CLONE_THREAD, _OTHER_CALLS = (56, 220), 435, 0x10000, 0x40000000
+#: Refused by their first argument: new processes that are no threads, signals to other processes.
+_CLONE, _CLONE_THREAD, _TGKILL, _FIRST_ARGUMENT = (56, 220), 0x10000, (234, 131), 16
+#: Said not to exist, so that clone is used; and calls of another table of numbers.
+_CLONE3, _OTHER_CALLS = 435, 0x40000000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 
@@ -90,17 +93,19 @@ def _landlock(readable: Iterable[str], version: int) -> None:
 
 
 def _seccomp(machine: int, column: int) -> None:
-    """A program for the kernel that refuses the calls above; threads may be started, processes not."""
+    """A program for the kernel that refuses the calls above; threads may be started and may abort, processes not."""
     numbers = [_OTHER_CALLS, *(calls[column] for calls in _REFUSED.values() if calls[column] >= 0)]
-    end = len(numbers) + 4  # the place of what follows the list; three replies stand at the end
-    deny, allow = end + 4, end + 3
+    end = len(numbers) + 3  # the place of what follows the list
+    clone, signal, allow, deny, lacking = end + 4, end + 6, end + 8, end + 9, end + 10
     program = [(_LOAD, 0, 0, 4), (_EQUAL, 0, deny - 2, machine), (_LOAD, 0, 0, 0)]
     for place, number in enumerate(numbers, start=3):
         program.append((_AT_LEAST if number == _OTHER_CALLS else _EQUAL, deny - place - 1, 0, number))
     program += [
-        (_EQUAL, deny + 1 - end, 0, _CLONE3), (_EQUAL, 0, allow - end - 1, _CLONE[column]),
-        (_LOAD, 0, 0, 16), (_ANY_BIT, 0, 1, _CLONE_THREAD), (_RETURN, 0, 0, _ALLOW),
-        (_RETURN, 0, 0, _ERROR | errno.EPERM), (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
+        (_EQUAL, lacking - end - 1, 0, _CLONE3), (_EQUAL, clone - end - 2, 0, _CLONE[column]),
+        (_EQUAL, signal - end - 3, 0, _TGKILL[column]), (_RETURN, 0, 0, _ALLOW),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT), (_ANY_BIT, allow - clone - 2, deny - clone - 2, _CLONE_THREAD),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, allow - signal - 2, deny - signal - 2, os.getpid()),
+        (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ERROR | errno.EPERM), (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
     ]  # fmt: skip
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in program))
     whole = struct.pack("@HP", len(program), ctypes.addressof(code))

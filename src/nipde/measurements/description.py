@@ -1,6 +1,6 @@
 """How files are to be understood, where the files do not say it themselves; can be kept as a TOML file beside them."""
 
-import tomllib
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
@@ -9,8 +9,13 @@ from typing import Any, Self
 from nipde.boundary import BOUNDARIES, Boundary
 from nipde.errors import MeasurementError, meant, naming
 from nipde.grid import AXES
-from nipde.measurements.formats import names
+from nipde.measurements.formats import Format, names
 from nipde.measurements.loads import KINDS, LoadTerm
+from nipde.measurements.parse import parse_in_child
+from nipde.measurements.sandbox import Limits
+
+_TOML = Format("toml", "nipde.measurements.formats.toml", (".toml",))
+_LARGEST_TOML = 2**20
 
 
 @dataclass(frozen=True)
@@ -94,19 +99,20 @@ class Description:
         return (self.nodes * self.dimension if len(self.nodes) == 1 else self.nodes) or None
 
     @classmethod
-    def from_toml(cls, path: Path) -> Self:
-        """Read a TOML file; its files become addresses that can be opened from anywhere."""
+    def from_toml(cls, path: Path, *, files_anywhere: bool = False) -> Self:
+        """Read a TOML file; its files become addresses that can be opened from anywhere.
+
+        They lie in the folder of the TOML file or below, unless the caller allows `files_anywhere`.
+        """
+        limits = Limits(memory=2**29)
+        _, _, contents = parse_in_child(path, candidates=lambda start: [_TOML], limits=limits, most=_LARGEST_TOML)
         with naming(str(path)):
-            try:
-                table = tomllib.loads(path.read_text(encoding="utf-8"))
-            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-                remedy = 'texts stand in quotes: x = "mm"'
-                raise _bad("file", "key = value lines of TOML", str(error), remedy) from error
-            described = cls.from_dict(table)
+            described = cls.from_dict(json.loads(str(contents.attributes["table"])))
             if not described.files:
                 raise _bad("files", 'files = ["measured.csv"]', "none", "add the key files")
-        amounts = None if described.amounts is None else str(path.parent / described.amounts)
-        return replace(described, files=tuple(str(path.parent / name) for name in described.files), amounts=amounts)
+            located = [_located(path.parent, name, files_anywhere) for name in described.files]
+            amounts = described.amounts and _located(path.parent, described.amounts, files_anywhere)
+        return replace(described, files=tuple(located), amounts=amounts)
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
@@ -115,6 +121,21 @@ class Description:
         for key in table:
             _check_word("key", key, kinds)
         return cls(**{key: _value(key, kinds[key], value) for key, value in table.items()})
+
+
+def _located(folder: Path, name: str, anywhere: bool) -> str:
+    """Path of a file that a description names: a description from elsewhere must not name a file of yours."""
+    path = folder / name
+    try:
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # no name of a file, links in a circle
+        inside = False
+    if not (inside or anywhere):
+        raise _bad(
+            "files", "names of files in the folder of the description, or below", repr(name),
+            "copy the file there, or allow other places with files_anywhere=True (--files-anywhere)",
+        )  # fmt: skip
+    return str(path)
 
 
 def _value(key: str, kind: Any, value: Any) -> Any:
@@ -176,10 +197,11 @@ def load_term(table: object, *, number: int) -> LoadTerm:
 
 
 def _check_word(key: str, word: Any, known: Collection[str]) -> None:
-    if word not in known:
-        remedy = meant(str(word), known, otherwise="choose one of them")
+    if not isinstance(word, str) or word not in known:
+        remedy = meant(str(word)[:80], known, otherwise="choose one of them")
         raise _bad(key, f"one of {', '.join(known)}", repr(word), remedy)
 
 
 def _bad(key: str, expected: str, got: object, remedy: str) -> MeasurementError:
-    return MeasurementError(f"{key} not understood", expected=expected, got=got, remedy=remedy)
+    shown = got if len(str(got)) <= 300 else f"{str(got)[:300]}…"
+    return MeasurementError(f"{key[:80]} not understood", expected=expected, got=shown, remedy=remedy)

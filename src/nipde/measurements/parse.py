@@ -1,14 +1,13 @@
 """Step 1, parse: a file to named arrays; its format by name and content, its contents read in a child process."""
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from nipde.errors import MeasurementError
-from nipde.measurements.formats import TEXT, Format, names, registered
+from nipde.measurements.formats import TEXT, Contents, Format, names, registered
 from nipde.measurements.sandbox import DEFAULT_LIMITS, Limits, sandbox
 
 
@@ -34,33 +33,27 @@ def parse(path: Path | str, *, format: str | None = None, limits: Limits = DEFAU
     path = Path(path)
     if format is not None and format not in names():
         raise MeasurementError("format", expected=f"one of {', '.join(names())}", got=repr(format), remedy="choose one")
-    try:
-        _check(path, limits)
-        candidates = [one for one in registered() if one.name == format][:1] or _candidates(path)
-        recognised, contents = sandbox().read(path, candidates=candidates, limits=limits)
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise MeasurementError(f"{path}: {error.strerror or error}", remedy="check the path and its rights") from error
+    named = [one for one in registered() if one.name == format][:1]
+    digest, recognised, contents = parse_in_child(
+        path, candidates=lambda start: named or _candidates(path, start), limits=limits
+    )
+    if not contents.arrays:
+        raise MeasurementError(path.name, expected="arrays of numbers", got="none", remedy="see what the file holds")
     return Raw(path, recognised, digest, contents.arrays, contents.units, contents.valid, contents.attributes)
 
 
-def _check(path: Path, limits: Limits) -> None:
-    """A regular file of bearable size; a pipe, for one, would never end."""
-    if not path.is_file():
-        got = "something else" if path.exists() else "nothing"
-        raise MeasurementError(str(path), expected="a file", got=got, remedy="check the path")
-    size = path.stat().st_size
-    if size > limits.memory:
-        raise MeasurementError(
-            path.name, expected=f"at most {limits.memory:,} bytes", got=f"{size:,}", remedy="pass Limits(memory=...)"
-        )
+def parse_in_child(
+    path: Path, *, candidates: Callable[[bytes], Sequence[Format]], limits: Limits, most: int | None = None
+) -> tuple[str, str, Contents]:
+    """SHA-256, format and contents of a file of at most `most` bytes."""
+    try:
+        return sandbox().read(path, candidates=candidates, limits=limits, most=most)
+    except OSError as error:
+        raise MeasurementError(f"{path}: {error.strerror or error}", remedy="check the path and its rights") from error
 
 
-def _candidates(path: Path) -> list[Format]:
+def _candidates(path: Path, start: bytes) -> list[Format]:
     """Formats that suffix and content allow, special ones first; by the content alone if the suffix is unknown."""
-    with path.open("rb") as file:
-        start = file.read(1024)
     suffix, fitting = path.suffix.lower(), [one for one in registered() if one.fits(start)]
     if named := [one for one in fitting if suffix in one.suffixes]:
         return named

@@ -36,13 +36,15 @@ def read(
     scale: str | None = None,
     description: Description | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    files_anywhere: bool = False,
 ) -> Measurement:
     """Pairs from a file, from several of them, or from a TOML file that names and describes them.
 
     `units` gives units by role (`x`, `load`, `response`) or by name of an array, where files do not state them.
     `response` and `load` name the arrays, one for each component; `nodes` is the grid that scattered points go to;
     `scale` is the size of a pixel, such as `0.05 mm/px`. Everything else stands in a `Description`; what is given here
-    comes before it. `limits` bound the time and memory that a file may take.
+    comes before it. `limits` bound the time and memory that a file may take. A TOML file may name files in its folder
+    and below; `files_anywhere` lifts that.
     """
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
     if not paths:
@@ -50,7 +52,7 @@ def read(
     if len(paths) == 1 and paths[0].suffix.lower() == ".toml":
         if description is not None:
             raise MeasurementError("read", expected="a TOML file or a Description", got="both", remedy="leave one out")
-        description = Description.from_toml(paths[0])
+        description = Description.from_toml(paths[0], files_anywhere=files_anywhere)
         paths = [Path(name) for name in description.files]
     description = description or Description()
     given = {"response": response, "load": load, "nodes": nodes, "scale": scale}

@@ -1,72 +1,111 @@
-"""The child process: imports the libraries once, then reads every file in a fork of its own.
+"""The child process: imports the libraries once, then parses one file after the other, confined.
 
-A request is one line of JSON. The reply is a dot once the libraries are imported, and a frame once the file is
-read: eight bytes of length, JSON, and the arrays as plain bytes. A fork that dies costs its own file and no other.
+A request is one line of JSON. The reply is a frame that says how the parser is confined and whether the kernel bounds
+its memory, then a frame of what the file holds: eight bytes of length, JSON, and the arrays as plain bytes. On Linux
+every file is parsed in a fork of its own, which it cannot leave; elsewhere in this process, which ends if anything
+but a refusal comes of it.
 """
 
 import gc
 import json
 import os
-import resource
+import shutil
 import struct
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from nipde.errors import MeasurementError, NipdeError
+from nipde.measurements.confinement import confine
 from nipde.measurements.formats import Contents, Format
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 LENGTH = struct.Struct("<Q")
+MOST_ARRAYS = 20_000
+#: Where shared libraries may be that a module of Python needs.
+_SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/dev/null", "/dev/urandom")
+#: Only Linux has forks that are sound in any process.
+_FORKS = sys.platform == "linux" and hasattr(os, "fork") and resource is not None
 
 
-def serve() -> None:
-    """Reply to requests until their pipe is closed."""
+def serve(folder: str) -> None:
+    """Reply to requests until their pipe is closed; then remove the folder that files are passed in."""
     replies = os.dup(1)
     os.dup2(2, 1)  # what a library prints must not end up among the replies
-    for line in sys.stdin.buffer:
-        request = json.loads(line)
-        try:
-            formats = [Format(name, module, ()) for name, module in request["candidates"]]
-            for format in formats:
-                import_module(format.module)
-        except Exception as error:
-            _write(replies, b".")
-            _send(replies, {"missing" if isinstance(error, ImportError) else "broken": str(error)})
-            continue
-        gc.freeze()  # so that a fork does not copy what it never touches
-        _write(replies, b".")
-        child = os.fork()
-        if child == 0:
-            _answer(replies, request, formats)
-        _, status = os.waitpid(child, 0)
-        if status:
-            _send(replies, {"died": os.waitstatus_to_exitcode(status)})
-
-
-def _answer(replies: int, request: dict[str, Any], formats: list[Format]) -> NoReturn:
-    status = 1
-    gc.disable()  # it is over before there is garbage worth collecting
+    confined: list[str] | None = None
     try:
-        _limit(request["seconds"], request["memory"])
-        try:
-            format, contents = _read(Path(request["path"]), formats, request["values"])
-            header, arrays = _described(format, contents)
-        except NipdeError as error:
-            fields = (error.message, error.expected, error.got, error.remedy)
-            header, arrays = {"error": [None if one is None else str(one)[:2000] for one in fields]}, []
-        except MemoryError:
-            header, arrays = {"memory": True}, []
-        except Exception as error:
-            header, arrays = {"broken": f"{type(error).__name__}: {error}"[:500]}, []
-        _send(replies, header, arrays)
-        status = 0
+        for line in sys.stdin.buffer:
+            request = json.loads(line)
+            try:
+                formats = [Format(name, module, ()) for name, module in request["candidates"]]
+                readable = [folder, *_libraries(formats), *_SYSTEM]
+            except Exception as error:
+                _send(replies, {"missing" if isinstance(error, ImportError) else "broken": str(error)})
+                continue
+            if _FORKS:
+                _answer_in_a_fork(replies, request, formats, readable)
+                continue
+            confined = confine(readable) if confined is None else confined
+            if not _answer(replies, request, formats, confined):
+                return
     finally:
-        os._exit(status)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _libraries(formats: list[Format]) -> list[str]:
+    """Import the readers; where they and all installed packages are."""
+    places = []
+    for name in (*(one.module for one in formats), "nipde.errors"):
+        file = Path(str(import_module(name).__file__))
+        places.append(str(file.parent if "." in name else file))
+    installed = (sys.prefix + os.sep, sys.base_prefix + os.sep)
+    packages = ("site-packages", "dist-packages")
+    return places + [one for one in sys.path if one.startswith(installed) or Path(one).name in packages]
+
+
+def _answer_in_a_fork(replies: int, request: dict[str, Any], formats: list[Format], readable: list[str]) -> None:
+    gc.freeze()  # so that a fork does not copy what it never touches
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            gc.disable()  # it is over before there is garbage worth collecting
+            os.close(0)
+            _limit(request["seconds"], request["memory"])
+            _answer(replies, request, formats, confine(readable))
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if status:
+        _send(replies, {"died": os.waitstatus_to_exitcode(status)})
+
+
+def _answer(replies: int, request: dict[str, Any], formats: list[Format], confined: list[str]) -> bool:
+    """Whether the process is as good as before."""
+    _send(replies, {"confined": confined, "bounded": _FORKS})
+    arrays: list[np.ndarray] = []
+    try:
+        format, contents = _read(Path(request["path"]), formats, request["values"])
+        header, arrays = _described(format, contents)
+    except NipdeError as error:
+        fields = (error.message, error.expected, error.got, error.remedy)
+        header = {"error": [None if one is None else str(one)[:2000] for one in fields]}
+    except MemoryError:
+        header = {"memory": True}
+    except Exception as error:
+        header = {"broken": f"{type(error).__name__}: {error}"[:500]}
+    _send(replies, header, arrays)
+    return "format" in header or "error" in header
 
 
 def _limit(seconds: float, memory: int) -> None:
@@ -78,7 +117,7 @@ def _limit(seconds: float, memory: int) -> None:
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
     ):
-        with suppress(ValueError, OSError):  # a system that has no such limit
+        with suppress(ValueError, OSError):  # one that is lower already
             resource.setrlimit(kind, (most, most))
 
 
@@ -87,20 +126,19 @@ def _read(path: Path, formats: list[Format], values: int) -> tuple[str, Contents
     *special, general = formats
     format = next((one for one in special if one.recognises(path)), general)
     contents = format.parse(path, values=values)
-    if not contents.arrays:
-        raise MeasurementError(expected="arrays of numbers", got="none", remedy="see what the file holds")
     total = sum(array.size for array in contents.arrays.values())
-    if total > values:
+    if total > values or len(contents.arrays) > MOST_ARRAYS:
         raise MeasurementError(
-            expected=f"at most {values:,} values", got=f"{total:,}", remedy="pass Limits(values=...)"
-        )
+            expected=f"at most {values:,} values in {MOST_ARRAYS:,} arrays",
+            got=f"{total:,} in {len(contents.arrays):,}", remedy="pass Limits(values=...)",
+        )  # fmt: skip
     return format.name, contents
 
 
 def _described(format: str, contents: Contents) -> tuple[dict[str, Any], list[np.ndarray]]:
     arrays = [np.ascontiguousarray(array).reshape(array.shape) for array in contents.arrays.values()]
     if contents.skipped:
-        contents.attributes["skipped"] = ", ".join(contents.skipped)
+        contents.attributes["skipped"] = ", ".join(contents.skipped)[:2000]
     if contents.valid is not None:
         arrays.append(np.ascontiguousarray(contents.valid, dtype=bool))
     header = {
@@ -115,12 +153,7 @@ def _described(format: str, contents: Contents) -> tuple[dict[str, Any], list[np
 
 def _send(replies: int, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> None:
     text = json.dumps(header).encode()
-    _write(replies, LENGTH.pack(len(text)) + text)
-    for array in arrays:
-        _write(replies, array.reshape(-1).view(np.uint8).data)
-
-
-def _write(replies: int, content: bytes | memoryview) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(replies, rest) :]
+    for content in (LENGTH.pack(len(text)) + text, *(array.reshape(-1).view(np.uint8).data for array in arrays)):
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(replies, rest) :]
