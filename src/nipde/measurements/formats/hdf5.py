@@ -27,7 +27,7 @@ def datasets(group: h5py.Group, skipped: list[str]) -> Iterator[tuple[str, h5py.
     while groups:
         prefix, group = groups.pop()
         for key in group:
-            name = prefix + key
+            name = prefix + str(text(key))  # bytes where a name is not UTF-8
             if not hard_link(group, key):
                 skipped.append(name)
                 continue
