@@ -24,9 +24,7 @@ def add_measurement(to: ArgumentParser) -> None:
     )
     for option, help in OPTIONS.items():
         to.add_argument(option, type=str, default="", help=help)
-    to.add_argument(
-        "--files-anywhere", action="store_true", help="let a TOML file name files outside its own folder"
-    )
+    to.add_argument("--files-anywhere", action="store_true", help="let a TOML file name files outside its own folder")
 
 
 def measurement_of(options: Any) -> Measurement:

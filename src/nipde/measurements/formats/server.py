@@ -32,7 +32,16 @@ except ImportError:  # Windows
 LENGTH = struct.Struct("<Q")
 MOST_ARRAYS = 20_000
 #: Where shared libraries may be that a module of Python needs.
-_SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/dev/null", "/dev/urandom")
+_SYSTEM = (
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/etc/ld.so.cache",
+    "/dev/null",
+    "/dev/urandom",
+)
 #: Only Linux has forks that are sound in any process.
 _FORKS = sys.platform == "linux" and hasattr(os, "fork") and resource is not None
 
