@@ -54,6 +54,7 @@ def test_two_workers_make_the_bytes_one_makes(archive, tmp_path):
     assert generate(archive.plan, tmp_path / "two", workers=2).digest == archive.digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", RECIPES)
 def test_a_killed_run_goes_on_to_the_same_bytes(problem, tmp_path):
     words = ["generate", problem, "--systems", "16", "--pairs", "2", "--shard-systems", "1", "--workers", "1"]

@@ -125,6 +125,7 @@ def test_damage_in_the_store_is_named(server, remote, stored_plan):
         client.put_object(Bucket="lab", Key=key, Body=content)
 
 
+@pytest.mark.slow
 def test_a_stopped_upload_is_continued(server, local, stored_plan):
     class Stop(Exception):
         pass

@@ -159,6 +159,7 @@ def test_pairs_without_noise_have_narrow_bands():
     assert 0 < float(np.median(narrow.modulus_deviation())) < 0.01
 
 
+@pytest.mark.slow
 def test_what_no_body_explains_widens_bands():
     """A line through cells, each of which can have one direction only, and a level of noise that is too low."""
     noisy = pairs_of("fibres", noise=0.01)

@@ -265,6 +265,7 @@ def test_gaps_do_not_count(same):
 
 
 @every_estimator
+@pytest.mark.slow
 def test_large_grids_need_no_matrix(name, monkeypatch):
     by_factor = KNOWING[name](NOISY).laws[0].permeability
     monkeypatch.setattr(linearisation, "DENSE_UP_TO", 0)

@@ -123,6 +123,7 @@ assert not [name for name in sys.modules if name.split(".")[0] == "nipde"], "the
 """
 
 
+@pytest.mark.slow
 def test_saved_programs_run_in_a_process_without_nipde(tmp_path):
     for case in TRAVELLERS:
         folder = tmp_path / case

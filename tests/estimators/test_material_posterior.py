@@ -181,6 +181,7 @@ def test_order_rotation_and_units_change_nothing(model, noise):
         assert gap(found.identifiable(), expected.identifiable()) <= 1e-7, what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("piecewise_constant", "gaps"),
     [(False, 0.0), (True, 0.0), (False, 0.3)],
@@ -259,6 +260,7 @@ def test_a_posterior_is_of_one_system_and_needs_a_law(model):
 # Few phases
 
 
+@pytest.mark.slow
 def test_sharp_phases_are_found_better_when_they_are_believed_in():
     grid, plain = Grid.uniform(13), load("darcy-two-phase")
     piecewise_constant, free = plain.with_piecewise_constant_prior(), torch.tensor(grid.unknown)
@@ -273,6 +275,7 @@ def test_sharp_phases_are_found_better_when_they_are_believed_in():
     assert np.mean(errors["piecewise_constant"]) < 0.7 * np.mean(errors["plain"])
 
 
+@pytest.mark.slow
 def test_sharpening_makes_another_model_and_leaves_the_first_alone():
     plain, pairs = load("darcy-two-phase"), pairs_of().to(dtype=torch.float32)
     with torch.no_grad():
@@ -292,6 +295,7 @@ def test_sharpening_makes_another_model_and_leaves_the_first_alone():
     assert error.value.got == "gated"
 
 
+@pytest.mark.slow
 def test_a_sharp_material_is_as_blind_to_units_and_order(model):
     piecewise_constant, pairs = model.with_piecewise_constant_prior(), pairs_of(noise=0.01)
     expected = piecewise_constant(pairs).coefficient

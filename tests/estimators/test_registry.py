@@ -96,6 +96,7 @@ def test_an_estimator_of_another_package_is_loaded_when_it_is_used(other_package
     assert registry.factory("halved")().__class__.__name__ == "Halved"
 
 
+@pytest.mark.slow
 def test_the_command_line_knows_it(other_package, tmp_path, capsys):
     data = str(tmp_path / "data")
     words = ["--grid", "6", "--systems", "8", "--pairs", "6", "--out", data]

@@ -54,6 +54,7 @@ def raised(model, archive, **options):
     ).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [3, 6, 12])
 @pytest.mark.parametrize("noise", [0.0, 0.005, 0.02])
 def test_bands_hold_their_share_of_new_systems(model, made, pairs, noise):
@@ -70,6 +71,7 @@ def test_bands_hold_their_share_of_new_systems(model, made, pairs, noise):
             assert share < level + 0.07
 
 
+@pytest.mark.slow
 def test_few_systems_of_the_family_raise_the_alarm(model, made):
     rates = [raised(model, made["family"], context=pairs, noise=noise) for pairs in (3, 7, 12) for noise in NOISE]
     assert np.mean(rates) <= 0.08
@@ -77,6 +79,7 @@ def test_few_systems_of_the_family_raise_the_alarm(model, made):
     assert FALSE_ALARMS <= 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISE)
 @pytest.mark.parametrize("pairs", PAIRS)
 def test_strangers_raise_the_alarm(model, made, pairs, noise):

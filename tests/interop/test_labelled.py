@@ -123,6 +123,7 @@ def test_predictions_have_labels_and_bands():
     assert error.value.expected == "a kernel with bands"
 
 
+@pytest.mark.slow
 def test_the_coefficient_has_its_unit(tmp_path):
     found = nipde.discover(nipde.read(nipde.sample()), nipde.load("darcy-two-phase"))
     dataset = discovery_dataset(found)

@@ -96,6 +96,7 @@ def test_onnxruntime_predicts_as_kernels_do(tmp_path):
         check_same(found[name], kernel @ loads)
 
 
+@pytest.mark.slow
 def test_what_onnx_cannot_say_is_refused():
     gated = nipde.load("darcy-two-phase-gated")
     with pytest.raises(KernelError) as error:
@@ -108,6 +109,7 @@ def test_what_onnx_cannot_say_is_refused():
         to_onnx(gated(nipde.Pairs(GRID, some_fields(2, D), some_fields(2, D, seed=1))), "never.onnx")
 
 
+@pytest.mark.slow
 def test_onnx_still_has_no_eigenvectors_and_no_cholesky_factors():
     """If this fails, torch has learned it: `to_onnx` may then take whole ConditionedNIPS and elliptic kernels."""
 

@@ -39,7 +39,8 @@ def orders(grids, *, direction=1.0):
 
 
 @pytest.mark.parametrize(
-    ("dimension", "nodes"), [(1, (11, 21, 41, 81, 161)), (2, (11, 21, 41, 81, 161)), (3, (9, 13, 17, 25))]
+    ("dimension", "nodes"),
+    [(1, (11, 21, 41, 81, 161)), (2, (11, 21, 41, 81, 161)), pytest.param(3, (9, 13, 17, 25), marks=pytest.mark.slow)],
 )
 def test_smooth_problems_converge_with_order_two(dimension, nodes):
     grids = [Grid.uniform(count, dimension=dimension) for count in nodes]

@@ -188,6 +188,7 @@ def manufactured():
     return sympy.lambdify((x, y), list(u)), sympy.lambdify((x, y), force, cse=True)
 
 
+@pytest.mark.slow
 def test_smooth_problems_converge_with_order_two():
     exact, force = manufactured()
 
@@ -273,6 +274,7 @@ def cellwise(body):
                                      np.floor(y / body.grid.spacing[1]).astype(int)]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ENERGIES)
 @pytest.mark.parametrize(("degree", "tolerance"), [(1, 0.02), (2, 0.002)], ids=["Q4", "Q9"])
 def test_published_energies_of_mechanical_mnist(number, degree, tolerance):

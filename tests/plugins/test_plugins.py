@@ -69,6 +69,7 @@ def test_the_law_is_listed_with_its_options(run):
     assert "loss rate where there is any" in run("-m", "nipde.cli", "generate", "reaction", "--help")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["ridge", "share-ridge"])
 def test_estimators_are_evaluated_on_the_law(run, archive, estimator):
     words = ["--data", archive, "--pairs", "8", "--part", "train", "--json", f"{estimator}.json"]
@@ -80,6 +81,7 @@ def test_estimators_are_evaluated_on_the_law(run, archive, estimator):
     assert result["microstructure"] is None
 
 
+@pytest.mark.slow
 def test_the_name_of_the_estimator_stands_in_the_help(run):
     assert "share-ridge" in run("-m", "nipde.cli", "evaluate", "--help")
 

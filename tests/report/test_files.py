@@ -154,6 +154,7 @@ def test_the_kernel_is_its_factors(discovery, folder):
     assert record["truncation_error"] <= 1e-3
 
 
+@pytest.mark.slow
 def test_the_predictor_runs_without_nipde(discovery, folder, tmp_path):
     loads = torch.randn(3, *PLATE.shape, generator=torch.Generator().manual_seed(0))
     torch.save(loads, tmp_path / "loads.pt")
@@ -172,6 +173,7 @@ def test_the_page_stands_beside(discovery, folder):
     assert "Read ✓." in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "grid", [Grid.uniform(33, dimension=1), Grid((Axis(5, 1.0), Axis(5, 20.0), Axis(6, 3.0)))], ids=["1d", "3d"]
 )

@@ -122,6 +122,7 @@ def test_scripts_are_allowed_by_their_digest_alone(text):
     assert re.search(r"script-src 'sha256-[\w+/]{43}='\"", text)
 
 
+@pytest.mark.slow
 def test_large_measurements_stay_small(made_on):
     written = page(made_on(Grid.uniform(81), pairs=100))
     assert len(written.encode()) < 8e6
@@ -149,6 +150,7 @@ def test_an_outlier_is_shown_with_its_causes(discovery, text):
     assert outlier_statement(test) in written
 
 
+@pytest.mark.slow
 def test_gaps_are_shown_as_gaps(made_discovery):
     found = made_discovery(masked=True, held_out=3)
     mask = found.measurement.pairs.mask[0, 0].numpy().ravel()

@@ -596,6 +596,7 @@ def test_tensorboard_gets_the_same_figures(own, small, tmp_path):
 # The clock
 
 
+@pytest.mark.slow
 def test_minutes_end_on_time_and_the_rate_follows_them(own, small, tmp_path, stop_after):
     recipe = replace(small(), steps=None, minutes=0.02, clock="cpu", validate_every=10**6, warmup=1)
     seen = Recording()

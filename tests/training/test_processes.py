@@ -71,6 +71,7 @@ def told(process: subprocess.Popen, number: int) -> tuple[int, float, str, str]:
 # Two processes
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one(own, recipe, command, environment, tmp_path):
     done = subprocess.run(
         command(tmp_path / "two", "--devices=2", "--restarts=0", "--steps=20", "--log-every=1"),
@@ -225,6 +226,7 @@ def test_a_command_that_is_told_to_stop_saves_and_goes_on_with_the_same_bits(
     assert logs[0] == logs[1]
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_asks_for_a_save_gets_no_error(command, environment, tmp_path):
     out = tmp_path / "run"
     process = subprocess.Popen(

@@ -96,6 +96,7 @@ def test_conditioned_models_come_back_bit_by_bit(name, tmp_path):
     assert again.calibration is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piecewise_constant", [False, True])
 def test_calibrated_weights_give_the_same_bands_alarm_and_material(piecewise_constant, tmp_path):
     model = nipde.load("darcy-two-phase")

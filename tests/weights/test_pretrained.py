@@ -52,6 +52,7 @@ def test_pretrained_weights_are_good(name, made):
     assert found.held_out.mean < worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLIDS)
 def test_weights_of_solids_are_better_than_a_linear_map(name, tmp_path):
     archive = generate(Plan(SOLIDS[name], systems=4, seed=77), tmp_path / "data", workers=1)
@@ -89,6 +90,7 @@ def test_a_wrong_name_is_told_the_right_ones():
     assert all(name in error.value.expected for name in names())
 
 
+@pytest.mark.slow
 def test_a_run_becomes_weights_with_a_card(tmp_path, capsys):
     plan = Plan(DarcyRecipe(nodes=7, pairs=6), systems=30, seed=5, split=(0.2, 0.7, 0.1))
     archive = generate(plan, tmp_path / "data", workers=1)
