@@ -11,7 +11,7 @@ from nipde.discretisation.links import Arithmetic, FaceMean, Harmonic, links_of
 from nipde.grid import Axis, Grid
 from nipde.physics.advection import AdvectionDiffusion, asymmetry
 from nipde.physics.darcy import Darcy
-from nipde.testing.manufactured import observed_orders, slab_green, smooth_diffusion, smooth_transport
+from tests.oracles.manufactured import observed_orders, slab_green, smooth_diffusion, smooth_transport
 
 SEED = 2026
 GRIDS = (11, 21, 41, 81, 161)

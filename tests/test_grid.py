@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nipde.boundary import BOUNDARIES, Dirichlet, Neumann, Periodic
 from nipde.errors import GridError, NipdeError, ShapeError
 from nipde.grid import Axis, Grid
-from nipde.testing.manufactured import observed_orders
+from tests.oracles.manufactured import observed_orders
 
 KINDS = list(BOUNDARIES.values())
 EVERY_MIX = [mix for dimension in (1, 2, 3) for mix in combinations_with_replacement(KINDS, dimension)]

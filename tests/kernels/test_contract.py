@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nipde.boundary import Dirichlet, Neumann, Periodic
-from nipde.errors import ShapeError
+from nipde.errors import KernelError, ShapeError
 from nipde.grid import Axis, Grid
 from nipde.kernels.conditioned import ConditionedKernel
 from nipde.kernels.dense import DenseKernel
@@ -20,7 +20,7 @@ from nipde.physics.darcy import Darcy
 from nipde.spectral.transform import transform
 from nipde.testing import check_kernel
 from nipde.testing.check import expect_close
-from nipde.testing.kernels import loads_for, slow_action
+from nipde.testing.kernels import changed, loads_for, slow_action
 
 
 def normal(generator, *shape):
@@ -131,6 +131,27 @@ def test_every_system_of_several_axes_has_its_own_unit(name, batch):
     scaled = (kernel * factors).dense()
     assert scaled.shape[:2] == batch
     expect_close(scaled, kernel.dense() * factors[..., None, None], "values", within=1e-14)
+
+
+@pytest.mark.parametrize("components", COMPONENTS, ids=str)
+@pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: "x".join(map(str, grid.shape)))
+@pytest.mark.parametrize("name", KERNELS)
+def test_scipy_applies_it_and_its_transpose(name, grid, components):
+    with pytest.raises(KernelError):
+        build(name, grid, (3,), components).as_linear_operator()
+    kernel = build(name, grid, (), components)
+    matrix = kernel.dense().detach().numpy() * np.tile(grid.weights.reshape(-1), components[1])
+    operator, rng = kernel.as_linear_operator(), np.random.default_rng(0)
+    f, g = (rng.standard_normal((count, 3)) for count in matrix.shape[::-1])
+    results = {
+        "A f": (operator.matvec(f[:, 0]), matrix @ f[:, 0]), "A F": (operator @ f, matrix @ f),
+        "Aᵀ g": (operator.rmatvec(g[:, 0]), matrix.T @ g[:, 0]), "Aᵀ G": (operator.T @ g, matrix.T @ g),
+        "A f, f complex": (operator @ (f[:, 0] + 1j * f[:, 1]), matrix @ (f[:, 0] + 1j * f[:, 1])),
+    }  # fmt: skip
+    for what, (got, expected) in results.items():
+        expect_close(got, expected, what, within=1e-12)
+    single = changed(kernel, torch.Tensor.float).as_linear_operator()
+    assert single.matvec(f[:, 0].astype(np.float32)).dtype == np.float32
 
 
 # What one form promises alone

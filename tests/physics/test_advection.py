@@ -10,7 +10,7 @@ from nipde.errors import PhysicsError, ShapeError
 from nipde.grid import Axis, Grid
 from nipde.physics.advection import AdvectionDiffusion, asymmetry
 from nipde.physics.darcy import Darcy
-from nipde.testing.manufactured import observed_orders, smooth_transport
+from tests.oracles.manufactured import observed_orders, smooth_transport
 
 D, N, P = Dirichlet(), Neumann(), Periodic()
 SPEED = 5.0

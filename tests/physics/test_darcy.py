@@ -12,7 +12,7 @@ from nipde.errors import PhysicsError, ShapeError, SolverError
 from nipde.grid import Axis, Grid
 from nipde.physics.darcy import Darcy
 from nipde.physics.random_fields import GaussianField, TwoPhase
-from nipde.testing.manufactured import observed_orders, slab_green, smooth_diffusion
+from tests.oracles.manufactured import observed_orders, slab_green, smooth_diffusion
 
 D, N, P = Dirichlet(), Neumann(), Periodic()
 BOXES = [

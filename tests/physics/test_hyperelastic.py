@@ -20,7 +20,7 @@ from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
 from nipde.physics.materials import lame_modulus
 from nipde.physics.newton import Newton
 from nipde.physics.supports import CONFINED_COMPRESSION, EQUIBIAXIAL_EXTENSION, SHEAR, UNIAXIAL_EXTENSION, Support
-from nipde.testing.manufactured import observed_orders
+from tests.oracles.manufactured import observed_orders
 
 TIGHT = Newton(tolerance=1e-12)
 BOX = Grid((Axis(6, 1.0), Axis(5, 0.7)))

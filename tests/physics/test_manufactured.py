@@ -6,7 +6,7 @@ import sympy
 
 from nipde.boundary import Neumann
 from nipde.grid import Axis, Grid
-from nipde.testing.manufactured import observed_orders, slab_green, smooth_diffusion, smooth_transport
+from tests.oracles.manufactured import observed_orders, slab_green, smooth_diffusion, smooth_transport
 
 
 def derived(grid, speed):

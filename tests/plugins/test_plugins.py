@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -16,20 +15,11 @@ PACKAGE = Path(__file__).parent / "package"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A folder as pip would leave it: modules, and the metadata with the entry points."""
-    folder = tmp_path_factory.mktemp("site")
-    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
-    shutil.copytree(PACKAGE / "mylab", folder / "mylab", ignore=shutil.ignore_patterns("__pycache__"))
-    information = folder / f"{project['name']}-{project['version']}.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    )
-    groups = [
-        "\n".join([f"[{group}]", *(f"{name} = {value}" for name, value in entries.items())])
-        for group, entries in project["entry-points"].items()
-    ]
-    (information / "entry_points.txt").write_text("\n".join(groups) + "\n")
+    """A folder into which pip installed the package."""
+    source, folder = tmp_path_factory.mktemp("source") / "package", tmp_path_factory.mktemp("site")
+    shutil.copytree(PACKAGE, source)  # builds leave files beside their sources
+    words = ["--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check", "--target", str(folder)]
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *words, str(source)], check=True, timeout=250)
     return folder
 
 

@@ -7,8 +7,6 @@ raises an AssertionError at the first broken promise. As separate tests:
     @pytest.mark.parametrize("check", nipde.testing.estimator_checks())
     def test_my_estimator(check):
         check(MyEstimator())
-
-`nipde.testing.manufactured` has exact solutions and observed orders of convergence, for solvers.
 """
 
 from nipde.testing.check import Check
@@ -18,13 +16,6 @@ from nipde.testing.kernels import check_kernel, kernel_checks
 from nipde.testing.laws import check_law, law_checks
 
 __all__ = [
-    "Check",
-    "check_estimator",
-    "check_format",
-    "check_kernel",
-    "check_law",
-    "estimator_checks",
-    "format_checks",
-    "kernel_checks",
-    "law_checks",
-]
+    "Check", "check_estimator", "check_format", "check_kernel", "check_law", "estimator_checks", "format_checks",
+    "kernel_checks", "law_checks",
+]  # fmt: skip

@@ -7,6 +7,7 @@ Pairs are noisy, of three systems, in one to three dimensions, with one componen
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from nipde.estimators.base import Estimator
 from nipde.grid import Axis, Grid
 from nipde.kernels.base import Kernel
 from nipde.kernels.dense import DenseKernel
-from nipde.testing.check import Check, expect_close, expect_equal, named
+from nipde.testing.check import Check, expect, expect_close, expect_equal, named
 from nipde.testing.kernels import normal
 
 #: Grid, components of response and load.
@@ -43,11 +44,8 @@ def estimator_checks(*, places: Iterable[str] = tuple(PLACES)) -> list[Check]:
         _order_and_orthogonal_mixing_change_nothing, _units_pass_through, _the_unit_of_length_changes_no_response,
         _a_batch_is_its_systems_one_by_one, _precision_follows_the_pairs, _unmeasured_nodes_are_refused_or_ignored,
     )  # fmt: skip
-    return [
-        Check(f"{check.__name__}, {place}", partial(_at, place, check.promise))
-        for place in places
-        for check in promises
-    ]
+    every = product(places, promises)
+    return [Check(f"{check.name}, {place}", partial(_at, place, check.promise)) for place, check in every]
 
 
 def family(grid: Grid, components: tuple[int, int], systems: int, *, seed: int = 1, modes: int = 6) -> DenseKernel:
@@ -128,12 +126,11 @@ def _unmeasured_nodes_are_refused_or_ignored(estimator: Estimator, pairs: Pairs)
     expect_close(kernels[1], kernels[0], "the kernel, other values at unmeasured nodes", within=1e-9)
 
 
-def _values(estimator: Estimator, pairs: Pairs) -> Tensor:
-    return _kernel(estimator, pairs).dense().detach()
-
-
 def _kernel(estimator: Estimator, pairs: Pairs) -> Kernel:
     kernel = estimator(pairs)
-    if not isinstance(kernel, Kernel):
-        raise AssertionError(f"expected a Kernel, got {type(kernel).__name__}")
+    expect(isinstance(kernel, Kernel), expected="a Kernel", got=type(kernel).__name__)
     return kernel
+
+
+def _values(estimator: Estimator, pairs: Pairs) -> Tensor:
+    return _kernel(estimator, pairs).dense().detach()

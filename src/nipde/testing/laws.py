@@ -26,23 +26,17 @@ def check_law(recipe: Recipe) -> None:
 def law_checks() -> list[Check]:
     """Checks to be called with a recipe; those that do not apply to it pass."""
     return named(
-        _its_name_leads_to_it, _every_option_has_a_help_text, _it_survives_json, _fields_have_the_stated_shapes,
-        _a_system_is_a_function_of_its_seed, _every_pair_is_solved, _shared_loads_come_from_the_shared_seed,
+        _it_is_named_described_and_survives_json, _fields_have_the_stated_shapes, _every_pair_is_solved,
+        _a_system_is_a_function_of_its_seed, _shared_loads_come_from_the_shared_seed,
         _the_stated_operator_gives_the_stored_responses, _an_archive_can_be_reproduced,
     )  # fmt: skip
 
 
-def _its_name_leads_to_it(recipe: Recipe) -> None:
+def _it_is_named_described_and_survives_json(recipe: Recipe) -> None:
     expect_equal(problem(recipe.problem), type(recipe), f"the recipe of {recipe.problem!r} to be")
     expect(type(recipe).__doc__, expected="a docstring, which is its help text", got="none")
-
-
-def _every_option_has_a_help_text(recipe: Recipe) -> None:
     for field in dataclasses.fields(recipe):
         expect(field.metadata.get("help"), expected=f"{field.name} = option(default, help)", got="no help text")
-
-
-def _it_survives_json(recipe: Recipe) -> None:
     expect_equal(recipe_from_dict(recipe.to_dict()), recipe, "after to_dict and back")
 
 
