@@ -49,5 +49,13 @@ def test_small_loads_are_answered_as_at_rest():
 
 def test_bodies_that_do_not_fit_are_refused():
     bodies = predictor((2,)).bodies
-    with pytest.raises(KernelError, match="batch"):
+    with pytest.raises(KernelError) as error:
         LinearElasticKernel(GRID, bodies, torch.ones(3))
+    assert error.value.got == [GRID, GRID]
+
+
+def test_systems_are_counted_from_the_end_too():
+    kernel, given = predictor((3,)).kernel, loads(2)
+    for number in (-3, -1, 1):
+        assert kernel.system(number).body is kernel.laws[number]
+        assert torch.equal(kernel.system(number).predict(given), kernel.predict(given)[number])

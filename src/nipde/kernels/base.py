@@ -5,6 +5,7 @@ A kernel is at once the forward solver (`kernel @ load`) and the inverse solutio
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, overload
 
@@ -18,6 +19,9 @@ from nipde.errors import KernelError
 from nipde.grid import Grid
 from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
 from nipde.physics.elastic import ElasticBody
+
+#: Loads or responses.
+Fields = Float[Tensor, "*batch_pair_component_space"]
 
 
 class CoefficientPosterior(Protocol):
@@ -54,9 +58,7 @@ class Predictor(ABC):
         """Components of a response and of a load."""
 
     @abstractmethod
-    def predict(
-        self, loads: Float[Tensor, "*batch_pair_component_space"]
-    ) -> Float[Tensor, "*batch_pair_component_space"]:
+    def predict(self, loads: Fields) -> Fields:
         """Responses to loads."""
 
     @property
@@ -84,7 +86,7 @@ class Predictor(ABC):
         """Whether the pairs look like those of calibration."""
         return None if self.bands is None else self.bands.outlier_test
 
-    def band(self, loads: Float[Tensor, "*batch_pair_component_space"], *, level: float = 0.9) -> tuple[Tensor, Tensor]:
+    def band(self, loads: Fields, *, level: float = 0.9) -> tuple[Tensor, Tensor]:
         """Two fields like the prediction that hold a share `level` of the true responses; an error without `bands`."""
         raise KernelError(
             "no prediction bands", expected="a kernel of calibrated weights", got=type(self).__name__,
@@ -160,8 +162,16 @@ class Kernel(Predictor):
         return self * factor
 
     @abstractmethod
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """All that has the axes of the batch, changed along these."""
+
     def system(self, number: int) -> Self:
         """The kernel of one of a batch with one axis."""
+        return self.map(lambda value: value[number])
+
+    def with_batch(self, batch: tuple[int, ...]) -> Self:
+        """The same systems, their axes folded otherwise."""
+        return self.map(lambda value: value.reshape((*batch, *value.shape[len(self.batch) :])))
 
     @abstractmethod
     def compose(self, inner: "Kernel") -> "Kernel":
@@ -214,6 +224,11 @@ class Kernel(Predictor):
         """Loads times quadrature weights, in the kernel's precision: it answers in its own."""
         ones = self._ones()
         return loads.to(ones) * ones.new_tensor(self.grid.weights)
+
+    def _spread(self, factor: Float[Tensor, "*batch"] | float, axes: int) -> Tensor:
+        """A number for every system, in the kernel's precision and place, with so many more axes."""
+        ones = self._ones()
+        return torch.as_tensor(factor, dtype=ones.dtype, device=ones.device)[(..., *(None,) * axes)]
 
     def _check_square(self) -> None:
         if self.components[0] != self.components[1]:

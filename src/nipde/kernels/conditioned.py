@@ -17,10 +17,11 @@ from torch import Tensor
 
 from nipde.errors import KernelError
 from nipde.grid import Grid
-from nipde.kernels.base import CoefficientPosterior
+from nipde.kernels.base import CoefficientPosterior, Fields
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.kernels.matrix_free import MatrixFreeKernel
 from nipde.kernels.prediction_bands import PredictionBands
+from nipde.kernels.solved import along_batch
 from nipde.physics.elastic import ElasticBody
 from nipde.spectral.transform import transform
 
@@ -82,9 +83,7 @@ class ConditionedKernel(MatrixFreeKernel):
             )
         return replace(self, prior=self.prior * factor, correction=self.correction * factor, subspace=subspace)
 
-    def predict(
-        self, loads: Float[Tensor, "*batch_pair_component_space"]
-    ) -> Float[Tensor, "*batch_pair_component_space"]:
+    def predict(self, loads: Fields) -> Fields:
         """The response of the prior, corrected."""
         return self.predict_with_prior(loads)[0]
 
@@ -101,16 +100,16 @@ class ConditionedKernel(MatrixFreeKernel):
         known = [self._amounts(loads) / subspace.strengths.sqrt().unsqueeze(-2) for loads in (first, second)]
         return rough[0] @ rough[1].mT - known[0] @ known[1].mT
 
-    def variance(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Float[Tensor, "*batch_pair"]:
+    def variance(self, loads: Fields) -> Float[Tensor, "*batch_pair"]:
         """v(f) of every load: 0 for loads of the context at zero noise, fᵀΣf for loads orthogonal to all of them."""
         known = self._amounts(loads).square() / self._subspace().strengths.unsqueeze(-2)
         return (self._energy(loads) - known.sum(-1)).clamp(min=0)
 
-    def unseen_share(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Float[Tensor, "*batch_pair"]:
+    def unseen_share(self, loads: Fields) -> Float[Tensor, "*batch_pair"]:
         """v(f) / fᵀΣf, 0 to 1."""
         return self.variance(loads) / self._energy(loads)
 
-    def spread(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Float[Tensor, "*batch_pair"]:
+    def spread(self, loads: Fields) -> Float[Tensor, "*batch_pair"]:
         """Scale of the error of every response, in its unit, up to a factor of the calibration.
 
         √(v(f) + fᵀΣf/100) over the stiffness scale: responses to loads of the context have an error, too.
@@ -118,7 +117,7 @@ class ConditionedKernel(MatrixFreeKernel):
         subspace = self._subspace()
         return (self.variance(loads) + self._energy(loads) / 100).sqrt() / subspace.stiffness_scale.unsqueeze(-1)
 
-    def band(self, loads: Float[Tensor, "*batch_pair_component_space"], *, level: float = 0.9) -> tuple[Tensor, Tensor]:
+    def band(self, loads: Fields, *, level: float = 0.9) -> tuple[Tensor, Tensor]:
         """Two fields like the prediction: a share `level` of the true, noiseless responses lies between them.
 
         The share is one over nodes, loads and systems like those of calibration; loads of another smoothness and
@@ -160,18 +159,14 @@ class ConditionedKernel(MatrixFreeKernel):
             raise KernelError(expected="one system", got=f"a batch {self.batch}", remedy="take one: kernel.system(0)")
         return self.posteriors[0](self.coefficient)
 
-    def system(self, number: int) -> Self:
-        """One of a batch with one axis."""
-        subspace, bands = self._mapped(lambda value: value[number])
-        prior, correction = self.prior.system(number), self.correction.system(number)
-        posteriors = (self.posteriors[number],) if self.posteriors else ()
-        return replace(self, prior=prior, correction=correction, subspace=subspace, bands=bands, posteriors=posteriors)
-
-    def with_batch(self, batch: tuple[int, ...]) -> Self:
-        """The same systems, their axes folded otherwise."""
-        subspace, bands = self._mapped(lambda value: value.reshape((*batch, *value.shape[len(self.batch) :])))
-        prior, correction = self.prior.with_batch(batch), self.correction.with_batch(batch)
-        return replace(self, prior=prior, correction=correction, subspace=subspace, bands=bands)
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """All parts, and the posteriors with them."""
+        return replace(
+            self, prior=self.prior.map(change), correction=self.correction.map(change),
+            subspace=None if self.subspace is None else self.subspace.map(change),
+            bands=None if self.bands is None else self.bands.map(change),
+            posteriors=along_batch(self.posteriors, self.batch, change) if self.posteriors else (),
+        )  # fmt: skip
 
     def stretched(self, to: Grid) -> Self:
         """The same responses to the same loads, and their bands, on a similar box: lengths in another unit."""
@@ -180,11 +175,6 @@ class ConditionedKernel(MatrixFreeKernel):
             subspace = replace(subspace, metric=subspace.metric / self.grid.ratio(to) ** to.dimension)
         prior, correction = self.prior.stretched(to), self.correction.stretched(to)
         return replace(self, grid=to, prior=prior, correction=correction, subspace=subspace)
-
-    def _mapped(self, change: Callable[[Tensor], Tensor]) -> tuple[ContextSubspace | None, PredictionBands | None]:
-        """Subspace and bands, changed."""
-        subspace, bands = self.subspace, self.bands
-        return None if subspace is None else subspace.map(change), None if bands is None else bands.map(change)
 
     def _amounts(self, loads: Tensor) -> Float[Tensor, "*batch pair rank"]:
         """∫ r_j f."""

@@ -1,14 +1,14 @@
 """A kernel by all its values K(x, y): N × N numbers, for small grids and as the oracle of every other form."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Self
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from nipde.errors import ShapeError
-from nipde.kernels.base import Kernel
+from nipde.kernels.base import Fields, Kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +39,16 @@ class DenseKernel(Kernel):
     @property
     def T(self) -> Self:
         """Rows and columns exchanged."""
-        return type(self)(self.grid, self.values.mT)
+        return replace(self, values=self.values.mT)
 
     def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
-        factor = torch.as_tensor(factor, dtype=self.values.dtype, device=self.values.device)
-        return type(self)(self.grid, self.values * factor[..., None, None])
+        return replace(self, values=self.values * self._spread(factor, 2))
 
-    def system(self, number: int) -> Self:
-        """One of a batch with one axis."""
-        return type(self)(self.grid, self.values[number])
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """The values."""
+        return replace(self, values=change(self.values))
 
-    def predict(
-        self, loads: Float[Tensor, "*batch_pair_component_space"]
-    ) -> Float[Tensor, "*batch_pair_component_space"]:
+    def predict(self, loads: Fields) -> Fields:
         """One matrix product."""
         flat = self._weighted(loads).flatten(-self.grid.dimension - 1)
         responses = (self.values @ flat.mT).mT

@@ -4,6 +4,7 @@ Where `LawKernel` holds laws that are known, this one holds coefficients that we
 at once. Between two nodes b is their mean of power p: harmonic at p = -1, arithmetic at p = 1.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from nipde.discretisation.operator import EllipticOperator
 from nipde.grid import Grid
+from nipde.kernels.base import Fields
 from nipde.kernels.solved import SolvedKernel
 
 
@@ -36,9 +38,7 @@ class EllipticKernel(SolvedKernel):
         """b in physical units: the microstructure."""
         return self.log_coefficient.exp() / self.factor[(..., *(None,) * self.grid.dimension)]
 
-    def predict(
-        self, loads: Float[Tensor, "*batch_pair_component_space"]
-    ) -> Float[Tensor, "*batch_pair_component_space"]:
+    def predict(self, loads: Fields) -> Fields:
         """One solve per load."""
         place = -self.grid.dimension - 1
         moments = self._weighted(loads).squeeze(place)
@@ -46,7 +46,8 @@ class EllipticKernel(SolvedKernel):
         moments = moments.expand(*batch, *moments.shape[place:])
         # Flattened to systems × pairs; a kernel that several batches of loads share is factored for each of them.
         right = moments.reshape(-1, *moments.shape[place:])
-        responses = self._expanded(batch).operator().solve(right, transposed=self.transposed).view(moments.shape)
+        shared = self.map(lambda value: value.expand((*batch, *value.shape[len(self.batch) :])))
+        responses = shared.operator().solve(right, transposed=self.transposed).view(moments.shape)
         return (responses * self._per_system(-place)).unsqueeze(place)
 
     def dense(self) -> Float[Tensor, "*batch row column"]:
@@ -68,27 +69,13 @@ class EllipticKernel(SolvedKernel):
         drift = None if self.drift is None else self.drift.reshape(-1, self.grid.dimension, *self.grid.shape)
         return EllipticOperator.of(self.grid, log, drift, self.mean_power)
 
-    def with_batch(self, batch: tuple[int, ...]) -> Self:
-        """The same systems, their axes folded otherwise."""
-        shape = self.grid.shape
-        drift = None if self.drift is None else self.drift.reshape(*batch, self.grid.dimension, *shape)
-        log = self.log_coefficient.reshape(*batch, *shape)
-        return replace(self, log_coefficient=log, drift=drift, factor=self.factor.reshape(batch))
-
-    def system(self, number: int) -> Self:
-        """One of a batch with one axis."""
-        drift = None if self.drift is None else self.drift[number]
-        return replace(self, log_coefficient=self.log_coefficient[number], drift=drift, factor=self.factor[number])
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """Coefficients and factor."""
+        drift = None if self.drift is None else change(self.drift)
+        return replace(self, log_coefficient=change(self.log_coefficient), drift=drift, factor=change(self.factor))
 
     def stretched(self, to: Grid) -> Self:
         """The same responses on a similar box: b grows with the square of its size, v with the size."""
         size = self.grid.ratio(to)
         drift = None if self.drift is None else self.drift / size
         return replace(self, grid=to, drift=drift, factor=self.factor / size**2)
-
-    def _expanded(self, batch: tuple[int, ...]) -> Self:
-        if batch == self.batch:
-            return self
-        log = self.log_coefficient.expand(*batch, *self.grid.shape)
-        drift = None if self.drift is None else self.drift.expand(*batch, self.grid.dimension, *self.grid.shape)
-        return replace(self, log_coefficient=log, drift=drift, factor=self.factor.expand(batch))

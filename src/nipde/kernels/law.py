@@ -1,8 +1,8 @@
 """The kernel of a known law: u = A⁻¹ W f by sparse solves; Green's density G = A⁻¹ is formed only on request."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -11,8 +11,8 @@ from torch import Tensor
 
 from nipde.discretisation.links import blocks, links_of, solved
 from nipde.errors import KernelError
-from nipde.grid import Grid
-from nipde.kernels.solved import SolvedKernel
+from nipde.kernels.base import Fields
+from nipde.kernels.solved import KernelOfLaws
 from nipde.physics.balance import BalanceLaw
 from nipde.physics.darcy import Darcy
 
@@ -20,25 +20,8 @@ Law = TypeVar("Law", bound=BalanceLaw)
 
 
 @dataclass(frozen=True, eq=False)
-class LawKernel(SolvedKernel, Generic[Law]):
-    """factor·G of every law; `laws` are the systems of the batch in row-major order, one law if there is no batch.
-
-    `factor` gives the batch axes, the precision and the place of the kernel; solves are in double precision.
-    """
-
-    laws: tuple[Law, ...]
-    factor: Float[Tensor, "*batch"]
-    transposed: bool = False
-
-    def __post_init__(self) -> None:
-        if self.factor.numel() != len(self.laws):
-            raise KernelError(
-                "laws do not fit the batch", expected=f"{self.factor.numel()} law(s)", got=len(self.laws),
-                remedy="give one factor per law",
-            )  # fmt: skip
-        for law in self.laws:
-            if law.grid != self.grid:
-                raise KernelError(expected=f"laws on {self.grid}", got=law.grid, remedy="a batch shares its grid")
+class LawKernel(KernelOfLaws[Law]):
+    """factor·G of every law."""
 
     @classmethod
     def of(cls, laws: Law | Sequence[Law], *, dtype: torch.dtype = torch.float64) -> Self:
@@ -63,23 +46,7 @@ class LawKernel(SolvedKernel, Generic[Law]):
         values = self.factor.new_tensor(np.stack(fields)).reshape(*self.batch, *self.grid.shape)
         return values / self._per_system(self.grid.dimension)
 
-    def with_batch(self, batch: tuple[int, ...]) -> Self:
-        """The same systems, their axes folded otherwise."""
-        return replace(self, factor=self.factor.reshape(batch))
-
-    def stretched(self, to: Grid) -> Self:
-        """Only its own box: a law has a length."""
-        if to != self.grid:
-            raise KernelError(expected=f"the box of the law, {self.grid}", got=to, remedy="state the law on that box")
-        return self
-
-    def system(self, number: int) -> Self:
-        """One of a batch with one axis."""
-        return replace(self, laws=self.laws[number : number + 1], factor=self.factor[number])
-
-    def predict(
-        self, loads: Float[Tensor, "*batch_pair_component_space"]
-    ) -> Float[Tensor, "*batch_pair_component_space"]:
+    def predict(self, loads: Fields) -> Fields:
         """One solve per load; differentiable in the loads and the factor."""
         space = self.grid.dimension + 2
         batch = torch.broadcast_shapes(self.batch, loads.shape[:-space])
@@ -98,11 +65,6 @@ class LawKernel(SolvedKernel, Generic[Law]):
         values = values.reshape(*self.batch, self.grid.size, self.grid.size) * self._per_system(2)
         return values.mT if self.transposed else values
 
-    def _laws_of(self, batch: tuple[int, ...]) -> tuple[Law, ...]:
-        """A law for every system of the loads' batch."""
-        numbers = np.broadcast_to(np.arange(len(self.laws)).reshape(self.batch), batch)
-        return tuple(self.laws[number] for number in numbers.reshape(-1))
-
 
 class _Solve(torch.autograd.Function):
     """A⁻¹ or A⁻ᵀ on cell integrals; the derivative of one is the other."""
@@ -110,7 +72,7 @@ class _Solve(torch.autograd.Function):
     @staticmethod
     def forward(
         context: Any,
-        moments: Float[Tensor, "*batch_pair_component_space"],
+        moments: Fields,
         laws: tuple[BalanceLaw, ...],
         transposed: bool,
     ) -> Tensor:

@@ -22,10 +22,6 @@ class MatrixFreeKernel(Kernel):
     """Needs no more than `predict`."""
 
     @abstractmethod
-    def with_batch(self, batch: tuple[int, ...]) -> Self:
-        """The same systems, their axes folded otherwise."""
-
-    @abstractmethod
     def stretched(self, to: Grid) -> Self:
         """The same responses to the same loads on a similar box."""
 

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from nipde.grid import Grid
-from nipde.kernels.base import Kernel, Predictor
+from nipde.kernels.base import Fields, Kernel, Predictor
 from nipde.kernels.conditioned import ConditionedKernel
 from nipde.kernels.gated import GatedKernel
 from nipde.kernels.matrix_free import MatrixFreeKernel
@@ -48,7 +48,7 @@ class AffinePredictor(NonlinearPredictor):
 
     offset: Float[Tensor, "*batch_component_space"]
 
-    def predict(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Tensor:
+    def predict(self, loads: Fields) -> Fields:
         """Integrate, then add the offset."""
         return self.kernel.predict(loads) + self.offset.unsqueeze(-self.grid.dimension - 2)
 
@@ -60,7 +60,7 @@ class PreprocessedPredictor(NonlinearPredictor):
     change: Callable[[Tensor], Tensor]
     unit: Float[Tensor, "*batch"]
 
-    def predict(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Tensor:
+    def predict(self, loads: Fields) -> Fields:
         """Change the load, then integrate."""
         unit = self.unit[(..., *(None,) * (self.grid.dimension + 2))]
         return self.kernel.predict(self.change(loads / unit) * unit)
@@ -121,11 +121,11 @@ class CorrectedPredictor(NonlinearPredictor):
         """That of `alone`."""
         return self.alone.body
 
-    def predict(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> Tensor:
+    def predict(self, loads: Fields) -> Fields:
         """Both together."""
         return self.predict_with_prior(loads)[0]
 
-    def predict_with_prior(self, loads: Float[Tensor, "*batch_pair_component_space"]) -> tuple[Tensor, Tensor]:
+    def predict_with_prior(self, loads: Fields) -> tuple[Tensor, Tensor]:
         """The responses, and those without the correction."""
         space, batch = self.grid.dimension + 2, self.kernel.batch
         flat = loads.expand(*batch, *loads.shape[-space:]).reshape(-1, *loads.shape[-space:])
