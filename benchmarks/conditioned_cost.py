@@ -20,8 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks.peak_memory import peak_bytes
 from benchmarks.timing import exponent, in_fresh_process, in_turns, seconds
 from nipde.context.pairs import Pairs
-from nipde.discretisation.operator import EllipticOperator
-from nipde.discretisation.tensor_sensitivity import TensorSensitivity
+from nipde.discretisation.operator import EllipticOperator, TensorSensitivity
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.grid import Grid
 from nipde.kernels.elliptic import EllipticKernel

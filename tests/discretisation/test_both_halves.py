@@ -13,10 +13,9 @@ from nipde.boundary import Dirichlet, Neumann, Periodic
 from nipde.discretisation import operator as operator_module
 from nipde.discretisation.checkerboard import checkerboard, fix_checkerboard_gauge, has_checkerboard
 from nipde.discretisation.links import Arithmetic, Harmonic, factorised, links_of, solved
-from nipde.discretisation.operator import EllipticOperator
+from nipde.discretisation.operator import EllipticOperator, TensorSensitivity
 from nipde.discretisation.sensitivity import Sensitivity, conductances_of
 from nipde.discretisation.tensor_links import tensor_links
-from nipde.discretisation.tensor_sensitivity import TensorSensitivity
 from nipde.grid import Axis, Grid
 
 D, N, P = Dirichlet(), Neumann(), Periodic()
@@ -75,7 +74,7 @@ class NumPyHalf:
 
 @dataclass(frozen=True)
 class TorchHalf:
-    """`tensor_links`, `operator` and `tensor_sensitivity`."""
+    """`tensor_links` and `operator`."""
 
     grid: Grid
     mean: Harmonic | Arithmetic

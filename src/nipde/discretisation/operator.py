@@ -1,6 +1,7 @@
-"""A of -∇·(b ∇u) + ∇·(v u) on tensors, and solves that are differentiable in its coefficients.
+"""A of -∇·(b ∇u) + ∇·(v u) on tensors, its derivative, and solves that are differentiable in its coefficients.
 
     A u = Dᵀ(c D u) + Dᵀ(t M u):  conductances c and transports t of the links, differences D u, means M u
+    δ(A u) = Dᵀ(D u · S δ log b) + Dᵀ(M u · area M δv),  S = ∂c / ∂ log b
 
 Small grids: dense factors. Large ones: conjugate gradients (BiCGStab where there is transport), each step O(N log N),
 preconditioned with s Φ λ⁻¹ Φᵀ s, s = b^(-1/2). The derivative needs one more solve, with Aᵀ, no memory of steps.
@@ -92,6 +93,63 @@ class EllipticOperator:
         conductances = tuple(c.detach() for c in self.conductances)
         transports = None if self.transports is None else tuple(t.detach() for t in self.transports)
         return replace(self, conductances=conductances, transports=transports, scale=self.scale.detach())
+
+
+class TensorSensitivity:
+    """J around coefficients θ for given responses u; θ has one field, log b, or one more per axis, the drift v."""
+
+    def __init__(
+        self,
+        links: TensorLinks,
+        coefficients: Float[Tensor, "system coefficient *space"],
+        responses: Float[Tensor, "system pair *space"],
+        *,
+        mean_power: float | Tensor,
+    ) -> None:
+        self.links, self.with_drift = links, coefficients.shape[1] > 1
+        log = coefficients[:, 0]
+        #: ∂c / ∂ log b of the two cells of a link: c (b/mean)^p / 2.
+        self.slopes = []
+        for axis, mean in enumerate(log_means(links, log, mean_power)):
+            conductance = mean.exp() * links.factors[axis]
+            ends = (links.first(log, axis), links.second(log, axis))
+            self.slopes.append(tuple(conductance * (mean_power * (end - mean)).exp() / 2 for end in ends))
+        self.drops, self.means = links.difference(responses), links.means(responses)
+
+    def jvp(self, change: Float[Tensor, "system coefficient *space"]) -> Float[Tensor, "system pair *space"]:
+        """J times a change of the coefficients."""
+        links, flows = self.links, []
+        carried = transports_of(links, change[:, 1:]) if self.with_drift else ()
+        for axis, (near, far) in enumerate(self.slopes):
+            amount = near * links.first(change[:, 0], axis) + far * links.second(change[:, 0], axis)
+            flow = amount.unsqueeze(1) * self.drops[axis]
+            flows.append(flow + carried[axis].unsqueeze(1) * self.means[axis] if self.with_drift else flow)
+        return links.divergence(tuple(flows)) * links.is_unknown
+
+    def vjp(self, adjoint: Float[Tensor, "system pair *space"]) -> Float[Tensor, "system coefficient *space"]:
+        """Jᵀ times one field per pair, zero where the response is given."""
+        drops = self.links.difference(adjoint * self.links.is_unknown)
+        of_drops = [(drop * own).sum(1) for drop, own in zip(drops, self.drops, strict=True)]
+        of_means = [(drop * own).sum(1) for drop, own in zip(drops, self.means, strict=True)] if self.with_drift else []
+        return self._gathered(of_drops, of_means, power=1)
+
+    def diagonal(self, weights: Float[Tensor, "system pair *one"]) -> Float[Tensor, "system coefficient *space"]:
+        """The diagonal of Jᵀ W⁻¹ Q J, roughly: links as if they were alone, `weights` the mean of Q of every pair."""
+        links = self.links
+        volumes = [area * axis.spacing / 2 for area, axis in zip(links.areas, links.grid.axes, strict=True)]
+        of_drops, of_means = (
+            [(own.square() * weights).sum(1) / volume for own, volume in zip(fields, volumes, strict=True)]
+            for fields in (self.drops, self.means)
+        )
+        return self._gathered(of_drops, of_means if self.with_drift else [], power=2)
+
+    def _gathered(self, of_drops: list[Tensor], of_means: list[Tensor], *, power: int) -> Tensor:
+        """Amounts on links to cells, times the slopes by log b and by v to a power."""
+        links, amounts = self.links, list(zip(self.slopes, of_drops, strict=True))
+        near, far = ([slopes[end] ** power * amount for slopes, amount in amounts] for end in (0, 1))
+        carried = [(area / 2) ** power * amount for area, amount in zip(links.areas, of_means, strict=False)]
+        drift = [links.scattered([amount], [amount], axis=axis) for axis, amount in enumerate(carried)]
+        return torch.stack([links.scattered(near, far), *drift], 1)
 
 
 def log_means(

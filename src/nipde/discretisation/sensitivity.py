@@ -1,6 +1,6 @@
 """Derivative of A(b) u by log b: c = s·mean(b_first, b_second) on every link, δ(A u) = Dᵀ(D u · δc), δc = S δ log b.
 
-Only links that touch an unknown cell enter. Columns are pairs. The torch side is `tensor_sensitivity`.
+Only links that touch an unknown cell enter. Columns are pairs. The torch side is in `operator`.
 """
 
 from dataclasses import dataclass

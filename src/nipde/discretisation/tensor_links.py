@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import pad
 
 from nipde.grid import Grid
 from nipde.spectral.basis import basis_of
@@ -33,8 +32,12 @@ class TensorLinks:
             self.is_unknown: Float[Tensor, "*space"] = like.new_tensor(grid.unknown)
             self.unknown: Int[Tensor, " unknown"] = self.is_unknown.flatten().nonzero().squeeze(1)
             #: Area over distance of every link, and the area alone.
-            self.factors = tuple(like.new_tensor(_area(grid, axis) / grid.axes[axis].spacing) for axis in self._axes)
-            self.areas = tuple(like.new_tensor(_area(grid, axis)) for axis in self._axes)
+            areas = [
+                (grid.weights / grid.along(place, axis.weights)).take([0], place)
+                for place, axis in enumerate(grid.axes)
+            ]
+            self.factors = tuple(like.new_tensor(a / axis.spacing) for a, axis in zip(areas, grid.axes, strict=True))
+            self.areas = tuple(map(like.new_tensor, areas))
             #: Eigenvalues of the discrete -Δ on the modes of the grid's transform.
             self.eigenvalues: Float[Tensor, "*mode"] = like.new_tensor(_eigenvalues(grid))
 
@@ -48,16 +51,6 @@ class TensorLinks:
         place = axis - self.dimension
         return field.roll(-1, place) if self._periodic(axis) else field.narrow(place, 1, field.shape[place] - 1)
 
-    def to_first(self, links: Float[Tensor, "*batch_link"], axis: int) -> Float[Tensor, "*batch_space"]:
-        """The transpose of `first`."""
-        return links if self._periodic(axis) else pad(links, self._beside(axis, after=True))
-
-    def to_second(self, links: Float[Tensor, "*batch_link"], axis: int) -> Float[Tensor, "*batch_space"]:
-        """The transpose of `second`."""
-        if self._periodic(axis):
-            return links.roll(1, axis - self.dimension)
-        return pad(links, self._beside(axis, after=False))
-
     def difference(self, field: Float[Tensor, "*batch_space"]) -> OnLinks:
         """u_first - u_second."""
         return tuple(self.first(field, axis) - self.second(field, axis) for axis in self._axes)
@@ -68,29 +61,42 @@ class TensorLinks:
 
     def divergence(self, links: OnLinks) -> Float[Tensor, "*batch_space"]:
         """What leaves every cell, minus what enters it: the transpose of `difference`."""
-        return self._scattered(links, -1)
+        return self.scattered(links, links, sign=-1)
 
     def gathered(self, links: OnLinks) -> Float[Tensor, "*batch_space"]:
         """The transpose of `means`."""
-        return self._scattered(links, 1) / 2
+        return self.scattered(links, links) / 2
 
-    def around(self, values: Sequence[Tensor]) -> Float[Tensor, "*batch_space"]:
-        """Sum over the links of every cell: the diagonal of Dᵀ diag(values) D."""
-        return torch.stack([self.to_first(q, axis) + self.to_second(q, axis) for axis, q in enumerate(values)]).sum(0)
+    def scattered(
+        self, firsts: Sequence[Tensor], seconds: Sequence[Tensor], *, sign: int = 1, axis: int = 0
+    ) -> Float[Tensor, "*batch_space"]:
+        """Sum in every cell of `firsts` of the links it begins and `sign` times `seconds` of those it ends.
+
+        Tensors are those of the axes from `axis` on; they are added in place, one pass each.
+        """
+        lead = firsts[0].shape[: -self.dimension]
+        total = firsts[0].new_zeros((*lead, *self.grid.shape))
+        for number, (first, second) in enumerate(zip(firsts, seconds, strict=True), axis):
+            place = number - self.dimension
+            if self._periodic(number):
+                total.add_(first).add_(second.roll(1, place), alpha=sign)
+            else:
+                count = first.shape[place]
+                total.narrow(place, 0, count).add_(first)
+                total.narrow(place, 1, count).add_(second, alpha=sign)
+        return total
 
     def laplacian(self, field: Float[Tensor, "*batch_space"]) -> Float[Tensor, "*batch_space"]:
         """A of the coefficient 1 in every cell: Dᵀ(factor D u), the integral of -Δu over the cell."""
-        return self.divergence(
-            tuple(drop * factor for drop, factor in zip(self.difference(field), self.factors, strict=True))
-        )
+        drops = zip(self.difference(field), self.factors, strict=True)
+        return self.divergence(tuple(drop * factor for drop, factor in drops))
 
     def slopes(self, field: Float[Tensor, "*batch_space"]) -> list[Float[Tensor, "*batch_space"]]:
         """(u_left - u_right)/distance along every axis, the mean over both sides of a cell; at an end the one side."""
         slopes = []
         for axis, drop in enumerate(self.difference(field)):
             one = drop.new_ones(drop.shape[-self.dimension :])
-            count = self.to_first(one, axis) + self.to_second(one, axis)
-            both = self.to_first(drop, axis) + self.to_second(drop, axis)
+            count, both = (self.scattered([q], [q], axis=axis) for q in (one, drop))
             slopes.append(both / count / self.grid.axes[axis].spacing)
         return slopes
 
@@ -99,32 +105,12 @@ class TensorLinks:
         cells = torch.arange(self.grid.size, device=self.volume.device).reshape(self.grid.shape)
         return self.first(cells, axis).reshape(-1), self.second(cells, axis).reshape(-1)
 
-    def _scattered(self, links: OnLinks, sign: int) -> Float[Tensor, "*batch_space"]:
-        """Every link to its first cell, and times `sign` to its second: written in place, one pass each."""
-        lead = links[0].shape[: -self.dimension]
-        total = links[0].new_zeros((*lead, *self.grid.shape))
-        for axis, q in enumerate(links):
-            place = axis - self.dimension
-            if self._periodic(axis):
-                total.add_(q).add_(q.roll(1, place), alpha=sign)
-            else:
-                count = q.shape[place]
-                total.narrow(place, 0, count).add_(q)
-                total.narrow(place, 1, count).add_(q, alpha=sign)
-        return total
-
     @property
     def _axes(self) -> range:
         return range(self.dimension)
 
     def _periodic(self, axis: int) -> bool:
         return self.grid.axes[axis].boundary.periodic
-
-    def _beside(self, axis: int, *, after: bool) -> list[int]:
-        """Amounts for `pad`, which counts axes from the last."""
-        amounts = [0, 0] * self.dimension
-        amounts[2 * (self.dimension - 1 - axis) + int(after)] = 1
-        return amounts
 
 
 @lru_cache(maxsize=16)
@@ -135,15 +121,6 @@ def _tensor_links(grid: Grid, dtype: torch.dtype, device: torch.device) -> Tenso
 def tensor_links(grid: Grid, like: Tensor) -> TensorLinks:
     """Of a grid, in the precision and place of a tensor; built once."""
     return _tensor_links(grid, like.dtype, like.device)
-
-
-def _area(grid: Grid, axis: int) -> Float[np.ndarray, "*link"]:
-    """Areas broadcast along their own axis."""
-    area = np.ones((1,) * grid.dimension)
-    for place, other in enumerate(grid.axes):
-        if place != axis:
-            area = area * other.weights.reshape([-1 if here == place else 1 for here in range(grid.dimension)])
-    return area
 
 
 def _eigenvalues(grid: Grid) -> Float[np.ndarray, "*mode"]:

@@ -17,9 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nipde.discretisation.conjugate_gradients import reorthogonalised_steps
-from nipde.discretisation.operator import EllipticOperator
+from nipde.discretisation.operator import EllipticOperator, TensorSensitivity
 from nipde.discretisation.tensor_links import OnLinks, TensorLinks, tensor_links
-from nipde.discretisation.tensor_sensitivity import TensorSensitivity
 from nipde.estimators.conditioned.whitening import Whitened
 from nipde.spectral.transform import Transform, transform
 
@@ -61,7 +60,8 @@ class GaussianPrior:
 
     def diagonal(self, links: TensorLinks) -> Tensor:
         """Of the precision matrix."""
-        return self.precision * links.volume + links.around(self._link_smoothness(links))
+        own = self._link_smoothness(links)
+        return self.precision * links.volume + links.scattered(own, own)
 
     def _link_smoothness(self, links: TensorLinks) -> list[Tensor]:
         values = links.means(self.smoothness) if self.links is None else self.links
