@@ -2,10 +2,4 @@
 
 from nipde.lazy import lazy
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "Discovery": "discovery",
-        "wave_loads": "candidates",
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__, {"Discovery": "discovery", "wave_loads": "candidates"})

@@ -70,12 +70,7 @@ class _Solve(torch.autograd.Function):
     """A⁻¹ or A⁻ᵀ on cell integrals; the derivative of one is the other."""
 
     @staticmethod
-    def forward(
-        context: Any,
-        moments: Fields,
-        laws: tuple[BalanceLaw, ...],
-        transposed: bool,
-    ) -> Tensor:
+    def forward(context: Any, moments: Fields, laws: tuple[BalanceLaw, ...], transposed: bool) -> Tensor:
         context.laws, context.transposed = laws, transposed
         right = moments.detach().cpu().double().reshape(len(laws), -1, laws[0].grid.size).numpy()
         responses = np.stack([_solved(law, rows, transposed=transposed) for law, rows in zip(laws, right, strict=True)])

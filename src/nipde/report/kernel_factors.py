@@ -11,7 +11,6 @@ from scipy.sparse.linalg import LinearOperator, svds
 from torch import Tensor, nn
 from torch.export import Dim
 
-from nipde.grid import Grid
 from nipde.kernels.base import Kernel
 
 #: Up to this many nodes all singular values are computed, and programs hold the whole kernel.
@@ -61,35 +60,22 @@ def factors_of(kernel: Kernel) -> Factors:
 
 
 def save_program(kernel: Kernel, factors: Factors, path: Path) -> None:
-    """A program loads `(load, *space)` -> responses `(load, *space)` that torch runs without nipde."""
-    program = _Program(kernel, factors).eval()
-    example = torch.zeros(2, *kernel.grid.shape)
+    """A program loads `(load, *space)` -> responses `(load, *space)` that torch runs without nipde.
+
+    It is one matrix product, or two thin ones.
+    """
+    grid, weights = kernel.grid, torch.tensor(kernel.grid.weights).flatten()
+    matrices = [kernel.dense().detach().double().cpu() * weights] if grid.size <= WHOLE_UP_TO else []
+    if not matrices:
+        left, right = (torch.tensor(side).flatten(1) for side in (factors.left, factors.right))
+        matrices = [right * weights, left.mT]
+    program = nn.Sequential(nn.Flatten(), *map(_linear, matrices), nn.Unflatten(1, grid.shape)).eval()
+    example = torch.zeros(2, *grid.shape)
     exported = torch.export.export(program, (example,), dynamic_shapes=({0: Dim("loads", min=1)},))
     torch.export.save(exported, path)
 
 
-class _Program(nn.Module):
-    """Loads in, responses out: one matrix product, or two thin ones."""
-
-    left: Tensor
-    right: Tensor
-
-    def __init__(self, kernel: Kernel, factors: Factors) -> None:
-        super().__init__()
-        grid: Grid = kernel.grid
-        self.shape = grid.shape
-        weights = torch.from_numpy(np.array(grid.weights)).reshape(-1)
-        if grid.size <= WHOLE_UP_TO:
-            left, right = kernel.dense().detach().double().cpu(), torch.diag(weights)
-            left, right = left @ right, torch.eye(0)
-        else:
-            left = torch.from_numpy(factors.left.reshape(len(factors.left), -1).T.copy())
-            right = torch.from_numpy(factors.right.reshape(len(factors.right), -1).copy()) * weights
-        self.register_buffer("left", left.float())
-        self.register_buffer("right", right.float())
-
-    def forward(self, loads: Float[Tensor, "load *space"]) -> Float[Tensor, "load *space"]:
-        """Responses in the unit of the measurement."""
-        flat = loads.flatten(1)
-        inner = flat if self.right.numel() == 0 else flat @ self.right.mT
-        return (inner @ self.left.mT).unflatten(1, self.shape)
+def _linear(matrix: Float[Tensor, "row column"]) -> nn.Linear:
+    layer = nn.Linear(*matrix.shape[::-1], bias=False, device="meta")
+    layer.weight = nn.Parameter(matrix.float().contiguous(), requires_grad=False)
+    return layer

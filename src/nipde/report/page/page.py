@@ -3,25 +3,32 @@
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from nipde.discovery.discovery import Discovery
 from nipde.errors import needing
-from nipde.report.numbers import number, unit_symbol, unit_text
-from nipde.report.page.colours import hex_colours
+from nipde.report.numbers import number, percent, unit_symbol, unit_text
+from nipde.report.page.colours import Colours, hex_colours
+from nipde.report.page.figure import Figure
 from nipde.report.page.material import material_section, rows
 from nipde.report.page.pairs import held_out, reading
-from nipde.report.page.sections import baselines, outlier_check, recommended_loads
 from nipde.report.page.view import View
-from nipde.report.statements import statements
+from nipde.report.statements import outlier_statement, statements
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 #: Colours in the ramps beside maps.
 STOPS = 17
+#: Recommended loads that are shown.
+LOADS = 12
+
+Section = dict[str, Any]
 
 
 def page(discovery: Discovery) -> str:
@@ -46,6 +53,73 @@ def page(discovery: Discovery) -> str:
         style=_text("page.css"), script=script, data=_json(data),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )  # fmt: skip
+
+
+def outlier_check(discovery: Discovery) -> Section:
+    """Whether the pairs look like those of the calibration systems."""
+    test = discovery.kernel.outlier_test
+    if test is None:
+        text = (
+            "In-distribution check not available: calibration covers exact loads and responses with few gaps, and "
+            "calibrated weights. The size of the errors is unknown here: read the bands as a guide only."
+        )
+        return {"kind": "unknown", "icon": "?", "text": text}
+    kind, icon = ("failed", "!") if bool(test.is_outlier) else ("passed", "✓")
+    return {"kind": kind, "icon": icon, "text": outlier_statement(test)}
+
+
+def baselines(discovery: Discovery, view: View) -> Section:
+    """This report first, then the baselines, on the colour scale of this report."""
+    values, unit, quantity = (
+        view.shown(discovery.material.values), discovery.material.unit, discovery.material.quantity,
+    )  # fmt: skip
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    error_here, seconds = math.nan, discovery.provenance.get("seconds")
+    if discovery.held_out is not None:
+        error_here = float(np.nanmean(discovery.held_out.errors))
+    entries = [("nipde, this report", discovery.material.values, error_here, seconds)]
+    entries += [(one.name, one.values, one.held_out_error, one.seconds) for one in discovery.baselines]
+    cards = []
+    for i, (name, field, error, time) in enumerate(entries):
+        drawn = view.shown(field)
+        finite = drawn[np.isfinite(drawn)]
+        span = (
+            f"{quantity} from {number(finite.min())} to {number(finite.max())}{unit_text(unit)}"
+            if finite.size
+            else f"This method gives no {quantity}."
+        )
+        colours = Colours.between(drawn, low, high)
+        figure = Figure(view, colours, f"method-{i}", name, quantity, unit, width=240, caption=span)
+        took = f"{number(float(time))} s" if isinstance(time, int | float) and math.isfinite(time) else "—"
+        cards.append({"figure": figure, "name": name, "error": percent(error), "seconds": took, "span": span})
+    errors = {one.name: one.held_out_error for one in discovery.baselines if math.isfinite(one.held_out_error)}
+    return {"cards": cards, "text": comparison(error_here, errors)}
+
+
+def comparison(error_here: float, errors: dict[str, float]) -> str:
+    """Which method has the smallest held-out error."""
+    if not errors or not math.isfinite(error_here):
+        return "There are no held-out errors to compare."
+    best = min(errors, key=lambda name: errors[name])
+    both = f"{percent(errors[best])} for {best}, {percent(error_here)} for this report"
+    if abs(errors[best] - error_here) <= 0.1 * error_here:
+        return f"The held-out error of the best baseline is about the same: {both}."
+    if errors[best] < error_here:
+        return f"A baseline has a smaller held-out error: {both}. Prefer it for predictions here."
+    return f"This report has the smallest held-out error: {both}."
+
+
+def recommended_loads(discovery: Discovery, view: View) -> Section:
+    """Best first."""
+    ranked, unit = discovery.recommended_loads, discovery.measurement.units.load
+    if not ranked.names:
+        return {"cards": [], "total": 0}
+    colours, cards = Colours.fitted(view.shown(ranked.loads)), []
+    for i, (name, gain) in enumerate(zip(map(unit_symbol, ranked.names[:LOADS]), ranked.gains, strict=False)):
+        figure = Figure(view, colours, f"next-{i}", name, "load", unit, shown=i, width=240)
+        share = min(max(float(gain), 0.0), 1.0)
+        cards.append({"figure": figure, "name": name, "gain": percent(float(gain)), "share": round(100 * share, 1)})
+    return {"cards": cards, "total": len(ranked.names)}
 
 
 def _environment() -> "Environment":
