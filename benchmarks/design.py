@@ -29,10 +29,9 @@ from benchmarks.darcy_systems import green_kernels, pairs_of, systems
 from benchmarks.tuned_loads import tuned_loads
 from nipde.context.pairs import Pairs
 from nipde.data.system import System
-from nipde.discovery.a_optimal_design import informative_loads
+from nipde.discovery.a_optimal_design import Sensor, informative_loads
 from nipde.discovery.candidates import at_effort, wave_loads
 from nipde.discovery.design import design, empty_context, principal_loads
-from nipde.discovery.sensor import Sensor
 from nipde.discretisation.links import Harmonic
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.evaluation import summary

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.ndimage import gaussian_filter
 
-from nipde.discovery.discover import discover
-from nipde.discovery.held_out import baseline
+from nipde.discovery.discover import baseline, discover
 from nipde.estimators.baselines import BASELINES
 from nipde.grid import Grid
 from nipde.measurements.description import Description

@@ -25,10 +25,8 @@ from nipde.data.archive import Archive
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.plan import Plan
-from nipde.discovery.bands import NORMAL, material_of
-from nipde.discovery.discover import selected
-from nipde.discovery.held_out import split
-from nipde.discovery.phases import agreement, phases_of
+from nipde.discovery.discover import selected, split
+from nipde.discovery.material import NORMAL, agreement, material_of, phases_of
 from nipde.errors import NipdeError
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.kernels.elliptic import EllipticKernel

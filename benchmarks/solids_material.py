@@ -17,8 +17,8 @@ from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.data.archive import Archive
 from nipde.data.mechanics import MechanicalMnistRecipe
-from nipde.discovery.bands import NORMAL
 from nipde.discovery.fibres import angle_between, two_segments
+from nipde.discovery.material import NORMAL
 from nipde.estimators.inverse.elastic_adjoint import ElasticGaussNewton
 from nipde.estimators.inverse.elastic_balance import ElasticBalance
 from nipde.physics.cellwise import CellwiseBody

@@ -15,8 +15,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from nipde.context.pairs import Pairs
+from nipde.discovery.a_optimal_design import Sensor
 from nipde.discovery.candidates import Loads, as_loads
-from nipde.discovery.sensor import Sensor
 from nipde.errors import KernelError
 from nipde.kernels.dense import DenseKernel
 from nipde.spectral.transform import transform

@@ -12,7 +12,7 @@ import torch
 from cmcrameri import cm
 
 import nipde
-from nipde.discovery.phases import phases_of
+from nipde.discovery.material import phases_of
 from nipde.physics.random_fields import TwoPhase
 
 grid, rng = nipde.Grid.uniform(21), np.random.default_rng(2025)

@@ -6,8 +6,8 @@ import torch
 
 from benchmarks.tuned_loads import tuned_loads
 from nipde.context.pairs import Pairs
+from nipde.discovery.a_optimal_design import Sensor
 from nipde.discovery.candidates import wave_loads
-from nipde.discovery.sensor import Sensor
 from nipde.errors import KernelError
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.grid import Grid

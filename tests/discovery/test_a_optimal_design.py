@@ -6,9 +6,8 @@ import torch
 
 from nipde.boundary import Dirichlet, Neumann
 from nipde.context.pairs import Pairs
-from nipde.discovery.a_optimal_design import DEVIATION, informative_loads, most_informative
+from nipde.discovery.a_optimal_design import DEVIATION, Sensor, informative_loads, most_informative
 from nipde.discovery.candidates import at_effort, wave_loads
-from nipde.discovery.sensor import Sensor
 from nipde.discretisation.links import Arithmetic, Harmonic
 from nipde.errors import PairsError
 from nipde.estimators.inverse.adjoint import AdjointGaussNewton
@@ -114,7 +113,9 @@ def test_under_noise_of_their_own_responses_they_serve_an_inversion():
 
 def test_what_makes_no_sense_is_refused():
     medium = rock(GRID)
-    with pytest.raises(PairsError, match="share of noise"):
+    with pytest.raises(PairsError) as error:
         Sensor(-0.1)
-    with pytest.raises(PairsError, match="a load and a step"):
+    assert error.value.got == -0.1
+    with pytest.raises(PairsError) as error:
         informative_loads(medium, wave_loads(GRID, 3), count=0, sensor=Sensor(0.01))
+    assert error.value.got == "count=0, steps=300"

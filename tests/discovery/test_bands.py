@@ -11,7 +11,7 @@ from nipde.context.pairs import Pairs
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.plan import Plan
-from nipde.discovery.bands import NORMAL, material_of
+from nipde.discovery.material import NORMAL, material_of
 from nipde.errors import KernelError
 from nipde.estimators.conditioned.calibration import Calibration, Stratum
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS

@@ -6,7 +6,7 @@ import pytest
 from nipde.boundary import Neumann
 from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
-from nipde.discovery.held_out import baseline, split
+from nipde.discovery.discover import baseline, split
 from nipde.estimators.baselines import BASELINES
 from nipde.estimators.regression.ridge import Ridge
 from nipde.grid import Grid

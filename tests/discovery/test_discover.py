@@ -8,9 +8,8 @@ import torch
 
 import nipde
 from nipde.boundary import Neumann
-from nipde.discovery.discover import discover
-from nipde.discovery.held_out import split
-from nipde.discovery.phases import agreement
+from nipde.discovery.discover import discover, split
+from nipde.discovery.material import agreement
 from nipde.errors import KernelError, PairsError
 from nipde.estimators.baselines import BASELINES
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS

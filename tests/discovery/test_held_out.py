@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nipde.context.pairs import Pairs
-from nipde.discovery.held_out import FEWEST, predictions, split
+from nipde.discovery.discover import FEWEST, predictions, split
 from nipde.grid import Grid
 from nipde.kernels.dense import DenseKernel
 from nipde.physics.darcy import Darcy

@@ -8,8 +8,8 @@ import torch
 
 from nipde.boundary import Dirichlet, Neumann
 from nipde.context.pairs import Pairs
+from nipde.discovery.a_optimal_design import Sensor
 from nipde.discovery.recommended_loads import by_material, effort_of, recommended_loads
-from nipde.discovery.sensor import Sensor
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.grid import Axis, Grid
 from nipde.kernels.dense import DenseKernel

@@ -9,8 +9,8 @@ from nipde.cli.arguments import new_file, non_negative, parser, whole
 from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import one_thread, progress, say, written
+from nipde.discovery.a_optimal_design import Sensor
 from nipde.discovery.recommended_loads import by_kernel, by_material, effort_of, long_waves, recommended_loads
-from nipde.discovery.sensor import Sensor
 from nipde.errors import MeasurementError
 from nipde.measurements.parse import parse
 from nipde.report.numbers import unit_symbol

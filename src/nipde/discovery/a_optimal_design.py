@@ -17,7 +17,6 @@ from torch import Tensor
 
 from nipde.discovery.candidates import Loads, as_loads, at_effort
 from nipde.discovery.design import Ranking
-from nipde.discovery.sensor import Sensor
 from nipde.discretisation.sensitivity import conductances_of, gram
 from nipde.errors import PairsError
 from nipde.grid import Grid
@@ -29,6 +28,26 @@ DEVIATION = 0.7
 LEAST_NOISE = 1e-4
 #: Length of the first step of a descent, relative to a load.
 RATE = 0.05
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """White noise, as a share of a root mean square: that of the responses to the queries, whatever the load; or, if
+    `relative`, that of the measured responses themselves, so that larger loads gain nothing.
+    """
+
+    share: float
+    relative: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.share >= 0:
+            raise PairsError(expected="a share of noise >= 0", got=self.share, remedy="0.01 is one per cent")
+
+    def noise(
+        self, responses: Float[Tensor, "*batch pair rest"], query_responses: Float[Tensor, "*batch query rest"]
+    ) -> Float[Tensor, "*batch"]:
+        """Standard deviation of the noise, from the responses to the applied loads and to the queries."""
+        return self.share * (responses if self.relative else query_responses).square().mean((-2, -1)).sqrt()
 
 
 def informative_loads(

@@ -11,14 +11,20 @@ import torch
 from torch import nn
 
 import nipde
-from nipde.discovery.bands import check_level, material_of
-from nipde.discovery.discovery import IDENTIFIABLE, Discovery, HeldOut, check_text
-from nipde.discovery.held_out import Estimator, Split, baseline, predictions, split
-from nipde.discovery.phases import check_method, phases_of
+from nipde.context.pairs import Pairs
+from nipde.discovery.discovery import IDENTIFIABLE, Baseline, Discovery, HeldOut, check_text
+from nipde.discovery.material import check_options, material_of, phases_of
 from nipde.discovery.recommended_loads import effort_of, recommended_loads
-from nipde.errors import PairsError
+from nipde.errors import NipdeError, PairsError
+from nipde.kernels.base import Predictor
 from nipde.measurements.measurement import Measurement
 
+Estimator = Callable[[Pairs], Predictor]
+#: Context, queries held out of it, and the indices of the queries.
+Split = tuple[Pairs, Pairs, tuple[int, ...]]
+
+#: One pair in `EVERY` is held out, and at least one; of fewer pairs than `FEWEST` none is.
+EVERY, FEWEST = 5, 3
 #: The smooth prior is selected only where its held-out error is below this share of the piecewise-constant one's:
 #: held-out pairs are few and noisy.
 CLEARLY = 0.95
@@ -44,8 +50,7 @@ def discover(
     `nipde.estimators.baselines.BASELINES`. `progress` is called with the name of each step.
     """
     start = time.perf_counter()
-    check_level(level)
-    check_method(phases, "otsu")
+    check_options(level=level, phases=phases)
     check_text(quantity, *vars(measurement.units).values(), *(source.name for source in measurement.sources))
     pairs = measurement.pairs
     if isinstance(estimator, nn.Module):
@@ -84,6 +89,48 @@ def discover(
     return Discovery(
         measurement, name, kernel, material, segmented, held_out, tuple(compared), loads, provenance
     )  # fmt: skip
+
+
+def split(pairs: Pairs) -> Split | None:
+    """A share of the pairs held out, spread over the order of measurement."""
+    if pairs.count < FEWEST:
+        return None
+    held_out = max(1, pairs.count // EVERY)
+    queries = np.linspace(0, pairs.count - 1, held_out + 2)[1:-1].round().astype(int)
+    context = np.setdiff1d(np.arange(pairs.count), queries)
+    return pairs.take(context.tolist()), pairs.take(queries.tolist()), tuple(queries.tolist())
+
+
+def predictions(kernel: Predictor, queries: Pairs, indices: tuple[int, ...]) -> HeldOut:
+    """Predicted responses to the queries; errors count measured nodes only."""
+    with torch.no_grad():
+        predicted = kernel.predict(queries.loads).to(queries.responses)
+    mask = torch.ones_like(queries.responses, dtype=torch.bool)
+    if queries.mask is not None:
+        mask = queries.mask.expand_as(queries.responses)
+    measured = torch.where(mask, queries.responses, 0)
+    error, size = (queries.grid.norm(field) for field in (torch.where(mask, predicted - measured, 0), measured))
+    # The error of a zero response is relative to the largest of the others.
+    size = torch.where(size > 0, size, size.max())
+    errors = torch.where(error > 0, error / size, 0)
+    fields = (field[:, 0].cpu().numpy() for field in (queries.loads, measured, predicted, mask, errors))
+    return HeldOut(indices, *fields)
+
+
+def baseline(name: str, estimator: Estimator, context: Pairs, queries: Pairs | None) -> Baseline:
+    """Another estimator on the same context and queries; NaN where its fit fails or gives no coefficient."""
+    start = time.perf_counter()
+    values, error = np.full(context.grid.shape, np.nan), np.nan
+    try:
+        kernel = estimator(context.to(dtype=torch.float64))
+    except (NipdeError, ArithmeticError, np.linalg.LinAlgError):
+        return Baseline(name, values, error, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    if kernel.coefficient is not None:
+        values = kernel.coefficient.detach().double().cpu().numpy()
+    if queries is not None:
+        error = float(predictions(kernel, queries.to(dtype=torch.float64), ()).errors.mean())
+    return Baseline(name, values, error, seconds)
 
 
 def selected(

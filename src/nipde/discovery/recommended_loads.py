@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from nipde.discovery.a_optimal_design import most_informative
+from nipde.discovery.a_optimal_design import Sensor, most_informative
 from nipde.discovery.candidates import Loads, at_effort, wave_loads
 from nipde.discovery.design import Ranking, next_load
 from nipde.discovery.discovery import RecommendedLoads
-from nipde.discovery.sensor import Sensor
 from nipde.errors import KernelError
 from nipde.grid import AXES, Grid
 from nipde.physics.darcy import Darcy

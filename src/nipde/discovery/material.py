@@ -1,0 +1,96 @@
+"""The coefficient with its band, b · exp(± c · deviation(x)), and its segmentation into phases by thresholds on log b.
+
+c is the calibrated factor of the weights, or the quantile of a normal distribution. The probability of a phase is that
+of log b on its side of the thresholds.
+"""
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray
+from scipy.stats import norm
+
+from nipde.discovery.discovery import Material, Phases
+from nipde.errors import KernelError, needing
+from nipde.kernels.base import Predictor
+
+#: c of a normal distribution by level, for weights without a calibration.
+NORMAL = {0.5: 0.674, 0.8: 1.282, 0.9: 1.645, 0.95: 1.960}
+#: Bins of the histogram for the first thresholds, and iterations that refine them.
+BINS, ITERATIONS = 64, 20
+
+
+def material_of(
+    kernel: Predictor, *, level: float = 0.9, unit: str = "", quantity: str = "coefficient"
+) -> tuple[Material, Float[ndarray, "*space"]]:
+    """The coefficient of `kernel.posterior` with its band; and the deviation of log b behind the band."""
+    check_options(level=level)
+    bands, posterior = kernel.bands, kernel.posterior
+    if posterior is None:
+        raise KernelError(
+            expected="weights that infer a coefficient", got="a kernel without posterior",
+            remedy="use weights with an elliptic prior, such as darcy",
+        )  # fmt: skip
+    factor, calibrated = NORMAL[level], bands is not None and bands.material is not None
+    if bands is not None and bands.material is not None:
+        factor = float(bands.material[bands.levels.index(level)])
+    values, deviation, identifiable = (
+        field.detach().double().cpu().numpy()
+        for field in (posterior.coefficient, posterior.deviation(), posterior.identifiable())
+    )
+    width = np.exp(factor * deviation)
+    material = Material(values, values / width, values * width, level, calibrated, unit, identifiable, quantity)
+    return material, factor / NORMAL[level] * deviation
+
+
+def phases_of(
+    values: Float[ndarray, "*space"],
+    *,
+    deviation: Float[ndarray, "*space"],
+    among: Bool[ndarray, "*space"],
+    count: int = 2,
+) -> Phases:
+    """`count` phases of b > 0 by Otsu's method on the nodes `among`; `deviation` is that of log b.
+
+    A coefficient without contrast is one phase, whatever the `count`.
+    """
+    check_options(phases=count)
+    log = np.log(values)
+    cuts = _thresholds(log[among], count)
+    labels = np.searchsorted(cuts, log)
+    ends = np.array([-np.inf, *cuts, np.inf])
+    width = np.maximum(deviation, np.finfo(float).tiny)
+    probability = norm.cdf((ends[labels + 1] - log) / width) - norm.cdf((ends[labels] - log) / width)
+    medians = tuple(float(np.exp(np.median(log[among & (labels == phase)]))) for phase in range(len(cuts) + 1))
+    return Phases("otsu", tuple(np.exp(cuts).tolist()), labels, medians, probability)
+
+
+def agreement(
+    labels: Int[ndarray, "*space"], truth: Int[ndarray, "*space"], *, among: Bool[ndarray, "*space"]
+) -> float:
+    """Share of the nodes `among` with the right phase."""
+    return float(np.mean(labels[among] == truth[among]))
+
+
+def check_options(*, level: float = 0.9, phases: int = 2) -> None:
+    """Raise unless there are bands of this level, and so many phases."""
+    if level not in NORMAL:
+        raise KernelError(expected=f"a level among {', '.join(map(str, NORMAL))}", got=level, remedy="use one of them")
+    if phases < 1:
+        raise KernelError(expected="1 phase or more", got=phases, remedy="2 is usual")
+
+
+def _thresholds(log: Float[ndarray, " node"], count: int) -> Float[ndarray, " cut"]:
+    """Increasing thresholds, each midway between two phase means; none where all values agree to 0.1 %."""
+    finite = log[np.isfinite(log)]
+    if count == 1 or not finite.size or np.ptp(finite) < 1e-3:
+        return np.zeros(0)
+    with needing("scikit-image", extra="report"):
+        from skimage.filters import threshold_multiotsu
+    # Fewer distinct values than phases: one phase each.
+    distinct = int(np.count_nonzero(np.histogram(finite, BINS)[0]))
+    cuts = np.asarray(threshold_multiotsu(finite, classes=min(count, distinct), nbins=BINS))
+    for _ in range(ITERATIONS):
+        labels = np.searchsorted(cuts, finite)
+        means = np.array([finite[labels == phase].mean() for phase in np.unique(labels)])
+        cuts = (means[1:] + means[:-1]) / 2
+    return cuts
