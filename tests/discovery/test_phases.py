@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from nipde.discovery.material import agreement, phases_of
+from nipde.discovery.material import phases_of
 from nipde.errors import KernelError, MissingExtraError
 
 SHAPE = (8, 10)
@@ -109,16 +109,6 @@ def test_no_phases_are_refused():
     with pytest.raises(KernelError) as error:
         cut(levels(3.0, 12.0), count=0)
     assert error.value.got == 0
-
-
-def test_agreement_counts_the_nodes_asked_for():
-    truth = levels(0, 1).astype(int)
-    found = truth.copy()
-    found[0] = 1 - found[0]
-    assert agreement(found, truth, among=EVERYWHERE) == pytest.approx(7 / 8)
-    among = EVERYWHERE.copy()
-    among[0] = False
-    assert agreement(found, truth, among=among) == 1
 
 
 def test_without_scikit_image_the_error_says_what_to_install(monkeypatch):

@@ -5,7 +5,7 @@ of log b on its side of the thresholds.
 """
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from numpy import ndarray
 from scipy.stats import norm
 
@@ -13,6 +13,7 @@ from nipde.discovery.discovery import Material, Phases
 from nipde.errors import KernelError, needing
 from nipde.kernels.base import Predictor
 
+Field = Float[ndarray, "*space"]
 #: c of a normal distribution by level, for weights without a calibration.
 NORMAL = {0.5: 0.674, 0.8: 1.282, 0.9: 1.645, 0.95: 1.960}
 #: Bins of the histogram for the first thresholds, and iterations that refine them.
@@ -21,7 +22,7 @@ BINS, ITERATIONS = 64, 20
 
 def material_of(
     kernel: Predictor, *, level: float = 0.9, unit: str = "", quantity: str = "coefficient"
-) -> tuple[Material, Float[ndarray, "*space"]]:
+) -> tuple[Material, Field]:
     """The coefficient of `kernel.posterior` with its band; and the deviation of log b behind the band."""
     check_options(level=level)
     bands, posterior = kernel.bands, kernel.posterior
@@ -42,13 +43,7 @@ def material_of(
     return material, factor / NORMAL[level] * deviation
 
 
-def phases_of(
-    values: Float[ndarray, "*space"],
-    *,
-    deviation: Float[ndarray, "*space"],
-    among: Bool[ndarray, "*space"],
-    count: int = 2,
-) -> Phases:
+def phases_of(values: Field, *, deviation: Field, among: Bool[ndarray, "*space"], count: int = 2) -> Phases:
     """`count` phases of b > 0 by Otsu's method on the nodes `among`; `deviation` is that of log b.
 
     A coefficient without contrast is one phase, whatever the `count`.
@@ -62,13 +57,6 @@ def phases_of(
     probability = norm.cdf((ends[labels + 1] - log) / width) - norm.cdf((ends[labels] - log) / width)
     medians = tuple(float(np.exp(np.median(log[among & (labels == phase)]))) for phase in range(len(cuts) + 1))
     return Phases("otsu", tuple(np.exp(cuts).tolist()), labels, medians, probability)
-
-
-def agreement(
-    labels: Int[ndarray, "*space"], truth: Int[ndarray, "*space"], *, among: Bool[ndarray, "*space"]
-) -> float:
-    """Share of the nodes `among` with the right phase."""
-    return float(np.mean(labels[among] == truth[among]))
 
 
 def check_options(*, level: float = 0.9, phases: int = 2) -> None:

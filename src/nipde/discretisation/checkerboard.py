@@ -13,13 +13,12 @@ from torch import Tensor
 from nipde.discretisation.links import links_of
 from nipde.grid import Grid
 
+Cells = Float[Tensor, "system *space"]
 #: Means of a power nearer to 0 are taken for the geometric mean, whose gauge multiplies b and is left alone.
 LEAST_POWER = 0.1
 
 
-def fix_checkerboard_gauge(
-    grid: Grid, log_coefficient: Float[Tensor, "system *space"], power: float | Tensor
-) -> Float[Tensor, "system *space"]:
+def fix_checkerboard_gauge(grid: Grid, log_coefficient: Cells, power: float | Tensor) -> Cells:
     """The coefficients of least variation among all with the same conductances for face means of power p."""
     power = torch.as_tensor(power, dtype=log_coefficient.dtype, device=log_coefficient.device).detach()
     if not has_checkerboard(grid) or bool(power.abs() < LEAST_POWER):

@@ -9,7 +9,8 @@ preconditioned with s Φ λ⁻¹ Φᵀ s, s = b^(-1/2). The derivative needs one
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import torch
 from jaxtyping import Float
@@ -22,6 +23,11 @@ from nipde.spectral.transform import transform
 
 #: Unknowns up to which dense factors are cheaper than steps (a factor is shared by all pairs).
 DENSE_UNKNOWNS = 1100
+Cells = Float[Tensor, "system *space"]
+Drift = Float[Tensor, "system axis *space"]
+Fields = Float[Tensor, "system pair *space"]
+#: log b, or log b and the drift.
+Coefficients = Float[Tensor, "system coefficient *space"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +37,10 @@ class EllipticOperator:
     grid: Grid
     conductances: OnLinks
     transports: OnLinks | None
-    scale: Float[Tensor, "system *space"]
+    scale: Cells
 
     @classmethod
-    def of(
-        cls,
-        grid: Grid,
-        log_coefficient: Float[Tensor, "system *space"],
-        drift: Float[Tensor, "system axis *space"] | None,
-        mean_power: float | Float[Tensor, ""],
-    ) -> "EllipticOperator":
+    def of(cls, grid: Grid, log_coefficient: Cells, drift: Drift | None, mean_power: float | Tensor) -> Self:
         """The operator of coefficient fields; b on a link is the mean of power p of its two cells."""
         links = tensor_links(grid, log_coefficient)
         logs = log_means(links, log_coefficient, mean_power)
@@ -53,7 +53,7 @@ class EllipticOperator:
         """Of the grid, like the coefficients."""
         return tensor_links(self.grid, self.scale)
 
-    def __call__(self, field: Float[Tensor, "system pair *space"], *, transposed: bool = False) -> Tensor:
+    def __call__(self, field: Fields, *, transposed: bool = False) -> Tensor:
         """A u, or Aᵀ u; zero where the value is given."""
         links = self.links
         drops = links.difference(field)
@@ -82,9 +82,7 @@ class EllipticOperator:
         unknown = self.links.unknown
         return flat.view(systems, size, size)[:, unknown[:, None], unknown]
 
-    def solve(
-        self, moments: Float[Tensor, "system pair *space"], *, transposed: bool = False
-    ) -> Float[Tensor, "system pair *space"]:
+    def solve(self, moments: Fields, *, transposed: bool = False) -> Fields:
         """A⁻¹ or A⁻ᵀ of cell integrals, zero where the value is given; differentiable in moments, c and t."""
         apply: Callable[..., Tensor] = _Solve.apply
         return apply(moments, self._detached(), transposed, *self.conductances, *(self.transports or ()))
@@ -99,12 +97,7 @@ class TensorSensitivity:
     """J around coefficients θ for given responses u; θ has one field, log b, or one more per axis, the drift v."""
 
     def __init__(
-        self,
-        links: TensorLinks,
-        coefficients: Float[Tensor, "system coefficient *space"],
-        responses: Float[Tensor, "system pair *space"],
-        *,
-        mean_power: float | Tensor,
+        self, links: TensorLinks, coefficients: Coefficients, responses: Fields, *, mean_power: float | Tensor
     ) -> None:
         self.links, self.with_drift = links, coefficients.shape[1] > 1
         log = coefficients[:, 0]
@@ -116,7 +109,7 @@ class TensorSensitivity:
             self.slopes.append(tuple(conductance * (mean_power * (end - mean)).exp() / 2 for end in ends))
         self.drops, self.means = links.difference(responses), links.means(responses)
 
-    def jvp(self, change: Float[Tensor, "system coefficient *space"]) -> Float[Tensor, "system pair *space"]:
+    def jvp(self, change: Coefficients) -> Fields:
         """J times a change of the coefficients."""
         links, flows = self.links, []
         carried = transports_of(links, change[:, 1:]) if self.with_drift else ()
@@ -126,14 +119,14 @@ class TensorSensitivity:
             flows.append(flow + carried[axis].unsqueeze(1) * self.means[axis] if self.with_drift else flow)
         return links.divergence(tuple(flows)) * links.is_unknown
 
-    def vjp(self, adjoint: Float[Tensor, "system pair *space"]) -> Float[Tensor, "system coefficient *space"]:
+    def vjp(self, adjoint: Fields) -> Coefficients:
         """Jᵀ times one field per pair, zero where the response is given."""
         drops = self.links.difference(adjoint * self.links.is_unknown)
         of_drops = [(drop * own).sum(1) for drop, own in zip(drops, self.drops, strict=True)]
         of_means = [(drop * own).sum(1) for drop, own in zip(drops, self.means, strict=True)] if self.with_drift else []
         return self._gathered(of_drops, of_means, power=1)
 
-    def diagonal(self, weights: Float[Tensor, "system pair *one"]) -> Float[Tensor, "system coefficient *space"]:
+    def diagonal(self, weights: Float[Tensor, "system pair *one"]) -> Coefficients:
         """The diagonal of Jᵀ W⁻¹ Q J, roughly: links as if they were alone, `weights` the mean of Q of every pair."""
         links = self.links
         volumes = [area * axis.spacing / 2 for area, axis in zip(links.areas, links.grid.axes, strict=True)]
@@ -152,15 +145,13 @@ class TensorSensitivity:
         return torch.stack([links.scattered(near, far), *drift], 1)
 
 
-def log_means(
-    links: TensorLinks, log_coefficient: Float[Tensor, "system *space"], power: float | Tensor
-) -> tuple[Tensor, ...]:
+def log_means(links: TensorLinks, log_coefficient: Cells, power: float | Tensor) -> OnLinks:
     """Logarithm of ((b₁^p + b₂^p)/2)^(1/p) = √(b₁b₂) cosh(p Δ)^(1/p), Δ = log(b₁/b₂)/2; geometric mean at p = 0."""
     halves = zip(links.means(log_coefficient), links.difference(log_coefficient), strict=True)
     return tuple(middle + _log_cosh_ratio(drop / 2, power) for middle, drop in halves)
 
 
-def transports_of(links: TensorLinks, drift: Float[Tensor, "system axis *space"]) -> OnLinks:
+def transports_of(links: TensorLinks, drift: Drift) -> OnLinks:
     """What velocities carry through every link, per unit of the mean of its two values."""
     return tuple(links.means(drift[:, axis])[axis] * area for axis, area in enumerate(links.areas))
 
@@ -180,7 +171,8 @@ class _Solve(torch.autograd.Function):
     def forward(
         context: Any, moments: Tensor, operator: EllipticOperator, transposed: bool, *coefficients: Tensor
     ) -> Tensor:
-        context.inverse = _inverse(operator)
+        small = len(operator.links.unknown) <= DENSE_UNKNOWNS
+        context.inverse = _dense_inverse(operator) if small else partial(_iterated, operator)
         context.operator, context.transposed = operator, transposed
         solution = context.inverse(moments.detach(), transposed)
         context.save_for_backward(solution)
@@ -197,12 +189,6 @@ class _Solve(torch.autograd.Function):
         if operator.transports is not None:
             of_links += [-(a * b).sum(1) for a, b in zip(drops, links.means(into), strict=True)]
         return adjoint, None, None, *of_links
-
-
-def _inverse(operator: EllipticOperator) -> Callable[[Tensor, bool], Tensor]:
-    if len(operator.links.unknown) <= DENSE_UNKNOWNS:
-        return _dense_inverse(operator)
-    return lambda moments, transposed: _iterated(operator, moments, transposed)
 
 
 def _dense_inverse(operator: EllipticOperator) -> Callable[[Tensor, bool], Tensor]:

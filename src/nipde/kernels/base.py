@@ -89,7 +89,7 @@ class Predictor(ABC):
     def band(self, loads: Fields, *, level: float = 0.9) -> tuple[Tensor, Tensor]:
         """Two fields like the prediction that hold a share `level` of the true responses; an error without `bands`."""
         raise KernelError(
-            "no prediction bands", expected="a kernel of calibrated weights", got=type(self).__name__,
+            "no prediction bands", expected="calibrated weights, exact loads and few gaps", got=type(self).__name__,
             remedy="load pretrained weights, or see nipde.evaluation.calibrate.calibrated",
         )  # fmt: skip
 

@@ -124,7 +124,9 @@ class ConditionedKernel(MatrixFreeKernel):
         outliers are not.
         """
         self.check_loads(loads)
-        factors, spread = self._bands().at(level), self.spread(loads)
+        if self.bands is None:
+            return super().band(loads, level=level)
+        factors, spread = self.bands.at(level), self.spread(loads)
         axes = (None,) * self.grid.dimension
         inside, edge = (factors.new_tensor(mask) for mask in (self.grid.interior, self.grid.edge))
         widths = factors[(..., 0, *axes)] * inside + factors[(..., 1, *axes)] * edge
@@ -191,16 +193,6 @@ class ConditionedKernel(MatrixFreeKernel):
         if self.subspace is None:
             raise KernelError(expected="a kernel as estimated", got="a transpose", remedy="ask the kernel itself")
         return self.subspace
-
-    def _bands(self) -> PredictionBands:
-        self._subspace()
-        if self.bands is None:
-            raise KernelError(
-                "no prediction bands", expected="calibrated weights, exact loads and few gaps",
-                got="other weights or pairs",
-                remedy="load pretrained weights, or see nipde.evaluation.calibrate.calibrated",
-            )  # fmt: skip
-        return self.bands
 
     def _ones(self) -> Float[Tensor, "*space"]:
         return self.correction.left.new_ones(self.grid.shape)

@@ -16,6 +16,7 @@ from nipde.report.kernel_factors import Factors, factors_of, save_program
 from nipde.report.page.page import flat, page
 from nipde.report.statements import statements
 
+Arrays = dict[str, np.ndarray]
 #: Version of the layout of summary.json.
 VERSION = 2
 #: The files of a discovery, and the list of their SHA-256, which `sha256sum -c` reads, too.
@@ -106,7 +107,7 @@ def _digest_line(path: Path) -> bytes:
         return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n".encode()
 
 
-def fields_of(discovery: Discovery) -> dict[str, np.ndarray]:
+def fields_of(discovery: Discovery) -> Arrays:
     """All fields by name."""
     material, phases, pairs = discovery.material, discovery.phases, discovery.measurement.pairs
     measured = np.ones(material.values.shape)
@@ -191,9 +192,7 @@ def schema() -> dict[str, Any]:
     return content
 
 
-def write_csv(
-    path: Path, discovery: Discovery, positions: dict[str, np.ndarray], fields: dict[str, np.ndarray]
-) -> None:
+def write_csv(path: Path, discovery: Discovery, positions: Arrays, fields: Arrays) -> None:
     """One row per node: its position and all fields; units stand in the header."""
     points = np.meshgrid(*positions.values(), indexing="ij")
     table = np.column_stack([column.reshape(-1) for column in (*points, *fields.values())])
@@ -204,7 +203,7 @@ def write_csv(
     )
 
 
-def write_vtk(path: Path, positions: dict[str, np.ndarray], fields: dict[str, np.ndarray]) -> None:
+def write_vtk(path: Path, positions: Arrays, fields: Arrays) -> None:
     """All fields at the nodes, for ParaView."""
     with needing("meshio", extra="report"):
         import meshio

@@ -52,8 +52,13 @@ class Colours:
         return cls.of(fields, table="batlow", low=low, high=high)
 
     def png(self, number: int) -> str:
-        """One map as a data address, y upwards, one pixel per node."""
-        return png(self.codes[number].T[::-1], self.table)
+        """One map as a data address, y upwards, one pixel per node; those without a value are transparent."""
+        from matplotlib.image import imsave
+
+        codes, file = self.codes[number].T[::-1], io.BytesIO()
+        alpha = np.where(codes > LAST, 0, 255).astype(np.uint8)
+        imsave(file, np.dstack([colour_table(self.table)[codes], alpha]), format="png")
+        return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
 
     def to_json(self) -> dict[str, object]:
         """For the script."""
@@ -78,13 +83,3 @@ def colour_table(name: str) -> UInt8[ndarray, "code 3"]:
 def hex_colours(name: str) -> list[str]:
     """The table as #rrggbb."""
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in colour_table(name)]
-
-
-def png(codes: UInt8[ndarray, "row column"], table: str) -> str:
-    """A data address; nodes without a value are transparent."""
-    from matplotlib.image import imsave
-
-    alpha = np.where(codes > LAST, 0, 255).astype(np.uint8)
-    file = io.BytesIO()
-    imsave(file, np.dstack([colour_table(table)[codes], alpha]), format="png")
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
