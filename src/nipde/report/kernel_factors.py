@@ -76,6 +76,7 @@ def save_program(kernel: Kernel, factors: Factors, path: Path) -> None:
 
 
 def _linear(matrix: Float[Tensor, "row column"]) -> nn.Linear:
-    layer = nn.Linear(*matrix.shape[::-1], bias=False, device="meta")
+    rows, columns = matrix.shape
+    layer = nn.Linear(columns, rows, bias=False, device="meta")
     layer.weight = nn.Parameter(matrix.float().contiguous(), requires_grad=False)
     return layer
