@@ -3,20 +3,35 @@
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import zarr
 from jaxtyping import Int
+from zarr.abc.store import Store
 
-from nipde.data.layout import FORMAT, FORMAT_VERSION, chunk_key, layout_of, stored
-from nipde.data.manifest import MANIFEST, Manifest, sha256
-from nipde.data.plan import Plan, Split, indices_of
-from nipde.data.storage import Storage
-from nipde.data.system import Quantities, System
+from nipde.data.checked_json import damaged, parsed
+from nipde.data.layout import (
+    FORMAT,
+    FORMAT_VERSION,
+    attributes_of,
+    check_metadata,
+    chunk_key,
+    file_sizes,
+    layout_of,
+    stored,
+)
+from nipde.data.manifest import MANIFEST, MANIFEST_BYTES, Manifest, sha256
+from nipde.data.plan import Plan, indices_of
+from nipde.data.storage import MISSING, ArchiveStore, Storage
+from nipde.data.system import System
 from nipde.errors import ArchiveError, IntegrityError, NoSuchSystemError
-from nipde.grid import Grid
 
+#: Bytes that the metadata of one array may have.
+METADATA_BYTES = 2**20
+COPY = "copy the archive again, or generate it again"
 #: Arrays that make up systems.
 BY_SYSTEM = ("loads", "responses", "hidden", "seed", "parameters", "diagnostics")
 
@@ -40,12 +55,11 @@ class Archive:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self.manifest = _read_manifest(storage)
-        attributes = self._check_metadata()
-        self.plan = Plan.from_dict(attributes["plan"])
-        self.grid = Grid.from_dict(attributes["grid"])
-        self.quantities = Quantities.from_dict(attributes["quantities"])
-        self.split: dict[str, Split] = attributes["split"]
+        self.plan = self._read_plan()
         self.layout = layout_of(self.plan)
+        self.grid, self.quantities, self.split = self.plan.recipe.grid, self.plan.recipe.quantities, self.plan.splits
+        self._sizes = self._check_listed()
+        self._metadata = check_metadata(self.plan, self._read_metadata([f"{name}/zarr.json" for name in self.layout]))
         self._opened: tuple[int, dict[str, Any]] | None = None
 
     def __len__(self) -> int:
@@ -118,36 +132,69 @@ class Archive:
             if not np.array_equal(stored(name, kept), stored(name, again)):
                 made = self.manifest.shards[place // self.plan.systems_per_shard].versions
                 raise IntegrityError(
-                    f"{name} of system {place} cannot be reproduced",
-                    expected="the stored bits",
-                    got="others",
+                    f"{name} of system {place} cannot be reproduced", expected="the stored bits", got="others",
                     remedy=f"compare versions: it was made with {made}",
-                )
+                )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
 
-    def _check_metadata(self) -> dict[str, Any]:
-        keys = [key for key in self.manifest.fixed if key.endswith("zarr.json")]
-        metadata = self.storage.read_all(keys)
-        for key in keys:
-            if key not in metadata or sha256(metadata[key]) != self.manifest.fixed[key]:
-                state = "is damaged" if key in metadata else "is missing"
-                raise IntegrityError(f"{key} {state} (metadata, all chunks)", remedy="copy the archive again")
-        attributes: dict[str, Any] = json.loads(metadata["zarr.json"])["attributes"]
-        if attributes.get("format") != FORMAT or attributes.get("format_version") != FORMAT_VERSION:
+    def _read_metadata(self, keys: list[str]) -> dict[str, bytes]:
+        def read(key: str) -> bytes:
+            try:
+                data = self.storage.read(key, 0, METADATA_BYTES)
+            except MISSING as error:
+                raise IntegrityError(f"{key} is missing (metadata, all chunks)", remedy=COPY) from error
+            if sha256(data) != self.manifest.fixed.get(key):
+                raise IntegrityError(f"{key} is damaged (metadata, all chunks)", remedy=COPY)
+            return data
+
+        with ThreadPoolExecutor(len(keys)) as pool:
+            return dict(zip(keys, pool.map(read, keys), strict=True))
+
+    def _read_plan(self) -> Plan:
+        """The plan in the root's attributes, which must be those of an archive of this plan."""
+        root = parsed(self._read_metadata(["zarr.json"])["zarr.json"], "zarr.json", dict[str, Any])
+        attributes = root.get("attributes")
+        if not isinstance(attributes, dict):
+            raise damaged("zarr.json")
+        stated = {name: attributes.get(name) for name in ("format", "format_version")}
+        if stated != {"format": FORMAT, "format_version": FORMAT_VERSION}:
             raise ArchiveError(
-                expected=f"{FORMAT} version {FORMAT_VERSION}",
-                got=f"{attributes.get('format')} version {attributes.get('format_version')}",
+                expected=f"{FORMAT} version {FORMAT_VERSION}", got=" version ".join(map(str, stated.values())),
                 remedy="use the nipde that wrote it",
-            )
-        return attributes
+            )  # fmt: skip
+        plan = Plan.from_dict(attributes.get("plan"))
+        meant = json.loads(json.dumps(attributes_of(plan)))
+        for name in ("grid", "quantities", "split"):
+            if attributes.get(name) != meant[name]:
+                raise ArchiveError(
+                    f"{name} of zarr.json does not fit its plan", expected=meant[name],
+                    got=ascii(attributes.get(name))[:300], remedy="use the nipde that wrote it",
+                )  # fmt: skip
+        return plan
+
+    def _check_listed(self) -> dict[str, int]:
+        """Size of every file but metadata; an IntegrityError unless the manifest lists these and no others."""
+        plan, sizes = self.plan, file_sizes(self.plan, self.layout)
+        metadata = {"zarr.json", *(f"{name}/zarr.json" for name in self.layout)}
+        same = self.manifest.fixed.keys() == sizes.keys() | metadata and len(self.manifest.shards) == plan.shards
+        for record in self.manifest.shards if same else ():
+            due = file_sizes(plan, self.layout, record.shard)
+            same = same and record.files.keys() == due.keys()
+            sizes.update(due)
+        if not same:
+            raise IntegrityError(f"{MANIFEST} does not list the files of its plan", remedy=COPY)
+        return sizes
+
+    def zarr_store(self) -> Store:
+        """Read-only view for zarr: the listed files and nothing else."""
+        return ArchiveStore(self.storage, self._metadata, self._sizes)
 
     def _array(self, name: str) -> Any:
         """An array's handle in this process: event loops and sockets do not survive a fork."""
         if self._opened is None or self._opened[0] != os.getpid():
-            store = self.storage.zarr_store(self.manifest.files)
-            group = zarr.open_group(store, mode="r", zarr_format=3)
+            group = zarr.open_group(self.zarr_store(), mode="r", zarr_format=3)
             self._opened = os.getpid(), {name: group[name] for name in BY_SYSTEM}
         return self._opened[1][name]
 
@@ -162,6 +209,8 @@ class Archive:
             try:
                 values = np.asarray(self._array(name).oindex[selection])
             except Exception as error:  # of any storage or codec: the bytes tell whether they are to blame
+                if isinstance(error, ArchiveError) and not isinstance(error, IntegrityError):
+                    raise  # they could not be had
                 raise self._first_damage(name, systems) from error
             arrays[name] = np.broadcast_to(values, (len(systems), *values.shape[1:])) if shared else values
         return arrays
@@ -194,25 +243,28 @@ class Archive:
 
     def _intact(self, key: str) -> bool:
         try:
-            return self.storage.digest(key) == self.manifest.files[key]
-        except OSError:
+            size = self._sizes.get(key)
+            digest = self.storage.digest(key, min(self.storage.size(key), METADATA_BYTES) if size is None else size)
+        except (*MISSING, IntegrityError):
             return False
+        return digest == self.manifest.files[key]
 
     def _explain(self, key: str) -> IntegrityError:
         """The damaged file, the damage, and the systems whose chunks are affected."""
         name, _, chunk = key.partition("/c.")
-        remedy = "copy this file again, or run nipde verify --repair"
+        what, present = "does not have the content that was written", True
         try:
-            size = len(self.storage.read(key))
-        except OSError:
-            size = -1
-        what = "is missing" if size < 0 else "does not have the content that was written"
-        layout = self.layout.get(name)
-        if not chunk or layout is None or not layout.by_system:
+            self.storage.size(key)
+        except MISSING:
+            what, present = "is missing", False
+        except IntegrityError:
+            what, present = "is no regular file below the archive's folder", False
+        if not chunk or not self.layout[name].by_system:
             return IntegrityError(f"{key} {what} (whole file)", remedy="copy this file again")
         systems = self.plan.systems_of(int(chunk.split(".")[0]))
-        damaged = [place for place in systems if size < 0 or not self._readable(name, place)] or list(systems)
-        return IntegrityError(f"{key} {what}: chunk of system {', '.join(map(str, damaged))}", remedy=remedy)
+        broken = [place for place in systems if not (present and self._readable(name, place))] or list(systems)
+        remedy = "copy this file again, or run nipde verify --repair"
+        return IntegrityError(f"{key} {what}: chunk of system {', '.join(map(str, broken))}", remedy=remedy)
 
     def _readable(self, name: str, system: int) -> bool:
         try:
@@ -224,13 +276,15 @@ class Archive:
 
 def _read_manifest(storage: Storage) -> Manifest:
     try:
-        data = storage.read(MANIFEST)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        unfinished = "zarr.json" in storage.listing()
+        data = storage.read(MANIFEST, 0, MANIFEST_BYTES + 1)
+    except MISSING as error:
+        got, remedy = "no archive", "check the address"
+        with suppress(*MISSING):
+            storage.size("zarr.json")
+            got, remedy = "an unfinished one", "run the same generate command again to finish it"
         raise ArchiveError(
-            f"{storage.address} has no {MANIFEST}",
-            expected="a finished archive",
-            got="an unfinished one" if unfinished else "no archive",
-            remedy="run the same generate command again to finish it" if unfinished else "check the address",
+            f"{storage.address} has no {MANIFEST}", expected="a finished archive", got=got, remedy=remedy
         ) from error
+    if len(data) > MANIFEST_BYTES:
+        raise damaged(MANIFEST)
     return Manifest.from_bytes(data)

@@ -6,7 +6,6 @@ records. Seeds belong to systems, never to workers.
 """
 
 import ctypes
-import json
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator
@@ -15,11 +14,13 @@ from functools import cache
 from multiprocessing import resource_tracker
 from typing import Any
 
-from nipde.data.archive import Archive
-from nipde.data.layout import chunk_key, encode, layout_of, metadata_files, write_shard
+from nipde.atomic import PARTIAL
+from nipde.data.archive import METADATA_BYTES, Archive
+from nipde.data.checked_json import parsed
+from nipde.data.layout import chunk_key, encode, file_sizes, layout_of, metadata_files, write_shard
 from nipde.data.manifest import MANIFEST, PROGRESS, Manifest, ShardRecord, sha256, versions
 from nipde.data.plan import Plan
-from nipde.data.storage import PARTIAL, Storage
+from nipde.data.storage import MISSING, Storage
 from nipde.errors import ArchiveError, IntegrityError, needing
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's numbers for mallopt
@@ -45,6 +46,8 @@ def generate(
     `workers` local processes do the work (default: one per core), or those of a running dask scheduler at the
     address `scheduler`. One worker is this process itself: a cluster of one would only cost its start.
     """
+    if workers is not None and workers < 1:
+        raise ArchiveError(expected="at least one worker", got=workers, remedy="leave it out for one per core")
     storage = Storage.at(out, options)
     if _is_finished(storage, plan):
         _clear(storage)
@@ -75,7 +78,7 @@ def repair(archive: Archive) -> list[int]:
     """
     mended = []
     for record in archive.manifest.shards:
-        if not _is_intact(archive.storage, record):
+        if not _is_intact(archive.plan, archive.storage, record):
             if _write_shard(archive.plan, archive.storage, record.shard) != record.files:
                 raise IntegrityError(
                     f"shard {record.shard} cannot be reproduced here",
@@ -88,7 +91,7 @@ def repair(archive: Archive) -> list[int]:
 
 def make_shard(plan: Plan, storage: Storage, shard: int) -> tuple[ShardRecord, bool]:
     """One shard, on disk and recorded; True if it had to be computed."""
-    earlier = _intact_record(storage, shard)
+    earlier = _intact_record(plan, storage, shard)
     if earlier is not None:
         return earlier, False
     record = ShardRecord(shard, _write_shard(plan, storage, shard), versions(*plan.recipe.stands_on))
@@ -121,19 +124,20 @@ def _clear(storage: Storage) -> None:
     storage.delete([PROGRESS, *(key for key in storage.listing() if key.endswith(PARTIAL))])
 
 
-def _intact_record(storage: Storage, shard: int) -> ShardRecord | None:
-    """The record an earlier run left, if every file it lists still has its digest."""
+def _intact_record(plan: Plan, storage: Storage, shard: int) -> ShardRecord | None:
+    """The record an earlier run left, if it lists the files of this shard and each still has its digest."""
     try:
-        record = ShardRecord.from_bytes(storage.read(ShardRecord(shard, {}, {}).key))
-    except (OSError, ValueError, KeyError, TypeError):
+        record = ShardRecord.from_bytes(storage.read(ShardRecord(shard, {}, {}).key, 0, METADATA_BYTES))
+    except (*MISSING, IntegrityError):
         return None
-    return record if record.shard == shard and _is_intact(storage, record) else None
+    return record if record.shard == shard and _is_intact(plan, storage, record) else None
 
 
-def _is_intact(storage: Storage, record: ShardRecord) -> bool:
+def _is_intact(plan: Plan, storage: Storage, record: ShardRecord) -> bool:
+    sizes = file_sizes(plan, layout_of(plan), record.shard)
     try:
-        return all(storage.digest(key) == value for key, value in record.files.items())
-    except OSError:
+        return {key: storage.digest(key, size) for key, size in sizes.items()} == record.files
+    except (*MISSING, IntegrityError):
         return False
 
 
@@ -143,14 +147,14 @@ def _is_finished(storage: Storage, plan: Plan) -> bool:
     if not keys:
         return False
     try:
-        stored = json.loads(storage.read("zarr.json"))["attributes"]["plan"]
-    except (OSError, ValueError, KeyError, TypeError):
+        stored = parsed(storage.read("zarr.json", 0, METADATA_BYTES), "zarr.json")["attributes"]["plan"]
+        changed = sorted(key for key, value in plan.to_dict().items() if stored.get(key) != value)
+    except (*MISSING, IntegrityError, KeyError, TypeError, AttributeError):
         raise ArchiveError(
             f"{storage.address} is not empty", expected="a new place or the same plan's unfinished archive",
             got=f"files such as {keys[0]}", remedy="choose another place for the archive",
         ) from None  # fmt: skip
-    if stored != plan.to_dict():
-        changed = sorted(key for key, value in plan.to_dict().items() if stored.get(key) != value)
+    if changed:
         raise ArchiveError(
             f"{storage.address} holds another archive", expected=f"the same {', '.join(changed)}",
             got=f"{ {key: stored.get(key) for key in changed} }", remedy="choose another place or delete that one",
@@ -178,6 +182,9 @@ def _without_interrupts() -> Iterator[None]:
 
     Threads and processes inherit the mask. multiprocessing's tracker would lift it when it starts: it must run before.
     """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows: Ctrl-C ends all of them
+        yield
+        return
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -228,7 +235,7 @@ def keep_freed_memory(free: int = KEEP_BYTES) -> bool:
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):  # TypeError: Windows has no library of the process itself
         return False
     # Only what glibc returns 1 for took effect; its largest mmap threshold is 32 MiB.
     return bool(mallopt(_MMAP_THRESHOLD, KEEP_BYTES // 2) and mallopt(_TRIM_THRESHOLD, free))

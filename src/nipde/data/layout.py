@@ -5,8 +5,10 @@ One schema for every problem (docs/reference/data-format.md). A reader fetches c
 
 import dataclasses
 import itertools
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import google_crc32c
@@ -14,17 +16,21 @@ import numpy as np
 import zarr
 from zarr.codecs import Crc32cCodec
 from zarr.core.buffer import default_buffer_prototype
+from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
+from nipde.data.checked_json import parsed
 from nipde.data.plan import Plan
 from nipde.data.storage import Piece, Storage
 from nipde.data.system import System
+from nipde.errors import ArchiveError
 
 FORMAT = "nipde-archive"
 FORMAT_VERSION = 1
 #: A chunk holds at most this many bytes of one system's pairs.
 CHUNK_BYTES = 8 * 2**20
+CHECKSUM_BYTES = 4
 #: Index entry of a chunk that is not there because it would lie outside the array.
 ABSENT = np.iinfo(np.uint64).max
 
@@ -56,7 +62,7 @@ def layout_of(plan: Plan) -> dict[str, ArrayLayout]:
         one = (len(quantity.components), *grid.shape)
         names = ("component", *space)
         if pairs is not None:
-            most = max(1, CHUNK_BYTES // (int(np.prod(one)) * np.dtype(recipe.precision).itemsize))
+            most = max(1, CHUNK_BYTES // (prod(one) * np.dtype(recipe.precision).itemsize))
             together = -(-pairs // -(-pairs // most))
             chunk, whole = (together, *one), (-(-pairs // together) * together, *one)
             one, names = (pairs, *one), ("pair", *names)
@@ -107,6 +113,34 @@ def stored(name: str, system: System) -> np.ndarray:
 def chunk_key(name: str, layout: ArrayLayout, shard: int) -> str:
     """File of one shard of an array; flat names keep folders, and the syncs a rename needs, few."""
     return f"{name}/c.{shard}" + ".0" * (len(layout.shape) - 1)
+
+
+def file_sizes(plan: Plan, layouts: dict[str, ArrayLayout], shard: int | None = None) -> dict[str, int]:
+    """Bytes of every file of a shard or, without one, of the arrays that do not grow with the systems."""
+    chosen = {name: layout for name, layout in layouts.items() if layout.by_system == (shard is not None)}
+    sizes = {}
+    for name, layout in chosen.items():
+        entries = layout.shape[0] if shard is None else len(plan.systems_of(shard))
+        chunk = prod(layout.chunks) * np.dtype(layout.dtype).itemsize + CHECKSUM_BYTES
+        if layout.shards is not None:  # one system is one entry: chunks, and two numbers for each in the index
+            count = prod(layout.shards[1:]) // prod(layout.chunks[1:])
+            chunk = entries * count * chunk + layout.shards[0] * count * 16 + CHECKSUM_BYTES
+        sizes[chunk_key(name, layout, shard or 0)] = chunk
+    return sizes
+
+
+def check_metadata(plan: Plan, contents: dict[str, bytes]) -> dict[str, bytes]:
+    """The plan's own metadata; an ArchiveError where that of an archive says other things."""
+    expected = metadata_files(plan)
+    for key, data in contents.items():
+        record, meant = parsed(data, key), ArrayV3Metadata.from_dict(json.loads(expected[key])).to_dict()
+        try:
+            same = ArrayV3Metadata.from_dict(record).to_dict() == meant
+        except Exception:  # of zarr, about anything that a hostile file may hold
+            same = False
+        if not same:
+            raise ArchiveError(f"{key} does not describe the array of its plan", remedy="use the nipde that wrote it")
+    return expected
 
 
 def metadata_files(plan: Plan) -> dict[str, bytes]:
@@ -217,7 +251,7 @@ def encode(layout: ArrayLayout, entries: np.ndarray) -> bytes:
 def _checked(values: np.ndarray) -> tuple[Piece, Piece]:
     """Little-endian values, not copied if they lie in order, and their checksum."""
     data = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
-    return data, google_crc32c.value(data).to_bytes(4, "little")
+    return data, google_crc32c.value(data).to_bytes(CHECKSUM_BYTES, "little")
 
 
 def _filled(block: np.ndarray, chunks: tuple[int, ...]) -> np.ndarray:

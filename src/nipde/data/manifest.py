@@ -3,15 +3,20 @@
 import hashlib
 import json
 import platform
+import re
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.metadata import version
 from typing import Any, Self
 
-from nipde.errors import IntegrityError
+from nipde.data.checked_json import conforms, damaged, parsed
 
 MANIFEST = "manifest.json"
+#: Bytes that a manifest may have.
+MANIFEST_BYTES = 32 * 2**20
 PROGRESS = "progress"
+#: The line of a manifest that its own checksum leaves out.
+_CHECKSUM = re.compile(rb'^ "checksum": "([0-9a-f]{64})",\n', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -33,11 +38,11 @@ class ShardRecord:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read back; raises ValueError on anything unexpected."""
-        record = json.loads(data)
-        if not isinstance(record, dict):
-            raise ValueError("not a shard record")
-        return cls(int(record["shard"]), dict(record["files"]), dict(record["versions"]))
+        """Read back; an IntegrityError on anything unexpected."""
+        record = parsed(data, PROGRESS, dict[str, dict[str, str] | int])
+        if record.keys() != {"shard", "files", "versions"} or type(record["shard"]) is not int:
+            raise damaged(PROGRESS)
+        return cls(**record)
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,12 @@ class Manifest:
     fixed: dict[str, str]
     shards: list[ShardRecord] = field(default_factory=list)
 
-    @property
+    @cached_property
     def files(self) -> dict[str, str]:
         """Every file and its digest."""
         return {**self.fixed, **{key: value for record in self.shards for key, value in record.files.items()}}
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """One SHA-256 for the content: all files, but not what computed them."""
         return sha256(_canonical(self.files))
@@ -64,20 +69,23 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read back, refusing any byte that `to_bytes` would not have written."""
-        try:
-            body = json.loads(data)
-            builds = body["builds"]
-            shards = [ShardRecord(i, dict(s["files"]), builds[s["build"]]) for i, s in enumerate(body["shards"])]
-            manifest = cls(dict(body["fixed"]), shards)
-            intact = manifest.to_bytes() == data
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-            intact = False
-        if not intact:
-            raise IntegrityError(
-                f"{MANIFEST} is damaged (whole file)", remedy="copy the archive again, or generate it again"
-            )
-        return manifest
+        """Read back; an IntegrityError unless every byte is as it was written, and of every part the type."""
+        line = _CHECKSUM.search(data)
+        if line is None or sha256(data[: line.start()] + data[line.end() :]).encode() != line[1]:
+            raise damaged(MANIFEST)
+        body = parsed(data, MANIFEST)
+        fixed, builds, shards = (body.get(name) for name in ("fixed", "builds", "shards"))
+        texts = dict[str, str]
+        forms = texts, list[texts], list[dict[str, texts | int]]
+        if not (len(body) == 5 and all(map(conforms, (fixed, builds, shards), forms))):
+            raise damaged(MANIFEST)
+        records = []
+        for place, shard in enumerate(shards):
+            files, build = shard.get("files"), shard.get("build")
+            if not (isinstance(files, dict) and isinstance(build, int) and 0 <= build < len(builds)):
+                raise damaged(MANIFEST)
+            records.append(ShardRecord(place, files, builds[build]))
+        return cls(fixed, records)
 
     def _body(self) -> dict[str, Any]:
         builds: list[dict[str, str]] = []

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from jaxtyping import Int
 
+from nipde.data.checked_json import conforms
 from nipde.data.problems import recipe_from_dict
 from nipde.data.recipe import Recipe, streams
 from nipde.errors import ArchiveError
@@ -17,6 +18,8 @@ from nipde.errors import ArchiveError
 SHARD_BYTES = 32 * 2**20
 #: … but small archives are cut into about this many shards, to keep several workers busy.
 SHARDS = 32
+#: A manifest lists the files of at most this many.
+MOST_SHARDS = 40_000
 PARTS = ("train", "validation", "test")
 
 #: Half-open index ranges per part. Systems are independent draws: consecutive ranges lose nothing, and keep each part
@@ -36,16 +39,20 @@ class Plan:
     shard_systems: int = 0
 
     def __post_init__(self) -> None:
-        if self.systems < 1:
-            raise ArchiveError(expected="at least one system", got=self.systems, remedy="ask for more systems")
-        if self.seed < 0:
-            raise ArchiveError(expected="a seed >= 0", got=self.seed, remedy="choose another")
+        for name, least, most in (("systems", 1, 2**40), ("seed", 0, 2**128 - 1), ("shard_systems", 0, 2**40)):
+            value = getattr(self, name)
+            if not (isinstance(value, int | np.integer) and least <= value <= most):
+                raise ArchiveError(f"{name} cannot be used", expected=f"a whole number >= {least}", got=value,
+                                   remedy="choose another")  # fmt: skip
         most = self.recipe.catalogue
         if most is not None and self.systems > most:
             raise ArchiveError(
                 expected=f"at most {most} systems of {self.recipe.problem}, none twice", got=self.systems,
                 remedy="ask for fewer",
             )  # fmt: skip
+        if self.shards > MOST_SHARDS:
+            raise ArchiveError(expected=f"at most {MOST_SHARDS} shards", got=self.shards,
+                               remedy="make several archives, or larger shards (shard_systems)")  # fmt: skip
         self.splits  # noqa: B018  (a split that cannot be made is refused before anything is computed)
 
     @cached_property
@@ -115,8 +122,16 @@ class Plan:
         }
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Self:
-        """Rebuild from JSON form."""
+    def from_dict(cls, record: Any) -> Self:
+        """Rebuild from JSON form, whoever wrote it; an ArchiveError where no plan comes of it."""
+        kinds = {"recipe": dict[str, Any], "systems": int, "seed": int, "split": list[float], "shard_systems": int}
+        if not (isinstance(record, dict) and record.keys() == kinds.keys()):
+            raise ArchiveError(
+                expected=f"a plan: {', '.join(kinds)}", got=f"{record}"[:300], remedy="use a newer nipde"
+            )
+        for name, kind in kinds.items():
+            if not conforms(record[name], kind):
+                raise ArchiveError(f"{name} of a plan", expected=kind, got=f"{record[name]}"[:300], remedy="mend it")
         recipe = recipe_from_dict(record["recipe"])
         return cls(recipe, record["systems"], record["seed"], tuple(record["split"]), record["shard_systems"])
 

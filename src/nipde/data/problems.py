@@ -9,9 +9,10 @@ A package adds one by an entry point of the group `nipde.problems`, its name tha
 from collections.abc import Iterator
 from dataclasses import fields
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, get_type_hints
 
 from nipde.data.advection import AdvectionRecipe
+from nipde.data.checked_json import conforms
 from nipde.data.darcy import DarcyRecipe, MixedDarcyRecipe
 from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
 from nipde.data.recipe import Recipe
@@ -32,13 +33,13 @@ def problem_names() -> list[str]:
 
 def problem(name: str) -> type[Recipe]:
     """The recipe of a name; of other packages only this one is imported."""
-    if name not in Recipe.kinds:
+    if isinstance(name, str) and name not in Recipe.kinds:
         for entry in entry_points(group=GROUP, name=name):
             entry.load()
-    if name not in Recipe.kinds:
+    if not isinstance(name, str) or name not in Recipe.kinds:
         otherwise = f"import the module that defines it, or install the package whose entry point {GROUP} names it"
         names = problem_names()
-        remedy = meant(name, names, otherwise=otherwise)
+        remedy = meant(str(name), names, otherwise=otherwise)
         raise ArchiveError(expected=f"a problem among {', '.join(names)}", got=repr(name), remedy=remedy)
     return Recipe.kinds[name]
 
@@ -54,10 +55,21 @@ def described() -> Iterator[tuple[str, str]]:
 
 
 def recipe_from_dict(record: dict[str, Any]) -> Recipe:
-    """Rebuild any recipe from its JSON form."""
+    """Rebuild any recipe from its JSON form, whoever wrote it; an ArchiveError where no recipe comes of it."""
     values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in record.items()}
-    recipe = problem(values.pop("problem"))
+    recipe = problem(values.pop("problem", None))
     unknown = values.keys() - {field.name for field in fields(recipe)}
     if unknown:
         raise ArchiveError(expected=f"options of {recipe.__name__}", got=sorted(unknown), remedy="use a newer nipde")
-    return recipe(**values)
+    kinds = get_type_hints(recipe)
+    for name, value in values.items():
+        if not conforms(value, kinds[name]):
+            raise ArchiveError(f"{name} of {recipe.__name__}", expected=kinds[name], got=value, remedy="mend it")
+    try:
+        made = recipe(**values)
+        made.grid  # noqa: B018  (one that cannot be built is refused here)
+    except ArchiveError:
+        raise
+    except Exception as error:  # of a recipe of anyone's
+        raise ArchiveError(f"{recipe.__name__} cannot be built", got=error, remedy="mend its options") from error
+    return made

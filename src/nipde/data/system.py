@@ -1,7 +1,6 @@
 """One hidden field and the pairs it produced: what physics makes, what an archive stores, what estimators see."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt64
@@ -26,14 +25,6 @@ class Quantities:
     load: Quantity
     response: Quantity
     hidden: Quantity
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> "Quantities":
-        """Rebuild from `dataclasses.asdict`."""
-        parts = {
-            role: Quantity(entry["name"], entry["unit"], tuple(entry["components"])) for role, entry in record.items()
-        }
-        return cls(**parts)
 
 
 @dataclass(frozen=True, eq=False)

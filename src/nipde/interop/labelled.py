@@ -5,7 +5,6 @@ Axes are `system`, `pair`, `load_component`, `response_component`, `x`, `y`, `z`
 """
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,15 +126,12 @@ def open_xarray(
     with needing("xarray", extra="measurements"):
         import xarray as xr
     opened = archive if isinstance(archive, Archive) else open_archive(archive, options=options)
-    store = opened.storage.zarr_store(opened.manifest.files)
+    store = opened.zarr_store()
     arrays = opened.layout.keys() - set(AXES)
     variables: dict[str, Any] = {}
     for name in sorted(arrays):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Object at manifest.json is not recognized")
-            alone = xr.open_zarr(
-                store, consolidated=False, chunks=None, mask_and_scale=False, drop_variables=sorted(arrays - {name})
-            )
+        others = sorted(arrays - {name})
+        alone = xr.open_zarr(store, consolidated=False, chunks=None, mask_and_scale=False, drop_variables=others)
         variables |= _named(alone[name])
     coordinates = _coordinates(opened.grid, "1", None)
     dataset = xr.Dataset(variables, coords=coordinates, attrs={"problem": opened.plan.recipe.problem})
