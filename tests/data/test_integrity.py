@@ -109,6 +109,13 @@ def test_the_command_says_when_all_is_well(made, capsys):
     assert "3 systems computed again" in printed
 
 
+def test_a_number_of_systems_below_zero_is_refused(archive):
+    with pytest.raises(ArchiveError) as error:
+        archive.drawn(-4)
+    assert error.value.got == -4
+    assert sorted(archive.drawn(100)) == list(range(10))
+
+
 def test_damaged_shards_are_repaired_from_their_seeds(copy, made, capsys):
     flip(copy / "responses" / "c.0.0.0.0.0", 10)
     (copy / "seed" / "c.1").unlink()

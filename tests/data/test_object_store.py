@@ -1,8 +1,11 @@
 """A real S3 server on loopback; every request it gets is counted."""
 
 import multiprocessing
+import random
 import threading
+import time
 from collections import Counter
+from contextlib import contextmanager
 
 import boto3
 import numpy as np
@@ -10,7 +13,8 @@ import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from nipde.data.archive import open_archive
+from nipde.data import storage
+from nipde.data.archive import BY_SYSTEM, open_archive
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.layout import stored
@@ -24,14 +28,89 @@ class Quiet(WSGIRequestHandler):
 
 
 class Counting:
-    """WSGI middleware: (method, path) of every request."""
+    """WSGI middleware: (method, path) of every request; faults in answers to some of them, where a test wants any."""
 
     def __init__(self, application):
         self.application, self.requests = application, []
+        self.fault, self.share, self.faults = None, 0.0, 0
+        self.rng, self.released = random.Random(3), threading.Event()
 
     def __call__(self, environ, start_response):
-        self.requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
-        return self.application(environ, start_response)
+        method = environ["REQUEST_METHOD"]
+        self.requests.append((method, environ["PATH_INFO"]))
+        wanted = self.fault and method in self.methods and self.rng.random() < self.share
+        self.faults += bool(wanted)
+        return (self.fault if wanted else _as_it_is)(self, environ, start_response)
+
+    @contextmanager
+    def failing(self, fault, *, share=1.0, methods=("GET",)):
+        """Within the block a share of the answers is faulty."""
+        self.fault, self.share, self.methods, self.faults = fault, share, methods, 0
+        self.requests.clear()
+        self.released.clear()
+        try:
+            yield
+        finally:
+            self.fault = None
+            self.released.set()
+
+
+def _as_it_is(server, environ, start_response):
+    return server.application(environ, start_response)
+
+
+def _answer(server, environ):
+    """Status, headers and body that the real server gives."""
+    kept = []
+    body = b"".join(server.application(environ, lambda status, headers, *_: kept.extend([status, headers])))
+    return kept[0], kept[1], body
+
+
+def error_500(server, environ, start_response):
+    start_response("500 Internal Server Error", [("Content-Length", "0")])
+    return []
+
+
+def error_503(server, environ, start_response):
+    text = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
+    start_response("503 Slow Down", [("Content-Length", str(len(text)))])
+    return [text]
+
+
+def cut_body(server, environ, start_response):
+    status, headers, body = _answer(server, environ)
+    start_response(status, [*(h for h in headers if h[0] != "Content-Length"), ("Content-Length", str(len(body)))])
+    return [body[: len(body) // 2]]
+
+
+def wrong_length(server, environ, start_response):
+    status, headers, body = _answer(server, environ)
+    half = body[: len(body) // 2]
+    start_response(status, [*(h for h in headers if h[0] != "Content-Length"), ("Content-Length", str(len(half)))])
+    return [half]
+
+
+def flipped_bit(server, environ, start_response):
+    status, headers, body = _answer(server, environ)
+    damaged = bytearray(body)
+    if damaged:
+        damaged[server.rng.randrange(len(damaged))] ^= 1
+    start_response(status, headers)
+    return [bytes(damaged)]
+
+
+def other_object(server, environ, start_response):
+    return _as_it_is(server, {**environ, "PATH_INFO": environ["PATH_INFO"].replace("c.", "c.1", 1)}, start_response)
+
+
+def slow_answer(server, environ, start_response):
+    time.sleep(0.3)
+    return _as_it_is(server, environ, start_response)
+
+
+def no_answer(server, environ, start_response):
+    server.released.wait(60)
+    return error_500(server, environ, start_response)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +130,7 @@ def server():
 
 @pytest.fixture(scope="module")
 def stored_plan():
-    return Plan(DarcyRecipe(nodes=11, pairs=6), systems=640, seed=3, shard_systems=32)
+    return Plan(DarcyRecipe(nodes=11, pairs=6), systems=80, seed=3, shard_systems=8)
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +146,17 @@ def local(stored_plan, tmp_path_factory):
 
 def test_the_store_holds_bitwise_the_local_arrays(local, remote):
     assert remote.digest == local.digest
-    chosen = np.random.default_rng(0).permutation(640)[:256]
+    chosen = np.random.default_rng(0).permutation(80)[:40]
     here, there = local[chosen], remote[chosen]
     for name in ("loads", "responses", "hidden", "seed", "parameters", "diagnostics"):
         np.testing.assert_array_equal(stored(name, here), stored(name, there))
 
 
 def test_random_reads_touch_only_their_shards(server, remote):
-    # 256 systems at random from 10 of the 20 shards
+    # 30 systems at random from 5 of the 10 shards
     rng = np.random.default_rng(1)
-    shards = rng.permutation(20)[:10]
-    chosen = rng.permutation(np.concatenate([np.arange(32) + 32 * shard for shard in shards]))[:256]
+    shards = rng.permutation(10)[:5]
+    chosen = rng.permutation(np.concatenate([np.arange(8) + 8 * shard for shard in shards]))[:30]
     remote[0]  # handles are open
     server.requests.clear()
     remote[chosen]
@@ -85,7 +164,7 @@ def test_random_reads_touch_only_their_shards(server, remote):
     touched = {int(path.split("/c.")[1].split(".")[0]) for path in asked if "/c." in path}
     assert touched == {int(shard) for shard in shards}
     # per sharded array: one index per shard and one range per system; small arrays: one file per shard
-    assert sum(asked.values()) <= 3 * (256 + 10) + 3 * 10
+    assert sum(asked.values()) <= 3 * (30 + 5) + 3 * 5
     assert all(method in ("GET", "HEAD") for method, _ in server.requests)
 
 
@@ -116,11 +195,11 @@ def test_damage_in_the_store_is_named(server, remote, stored_plan):
     content = client.get_object(Bucket="lab", Key=key)["Body"].read()
     try:
         client.put_object(Bucket="lab", Key=key, Body=content[:100] + b"?" + content[101:])
-        with pytest.raises(IntegrityError, match=r"responses/c\.3\.0\.0\.0\.0 .*system 96"):
-            open_archive("s3://lab/darcy", options=server.options)[96]
+        with pytest.raises(IntegrityError, match=r"responses/c\.3\.0\.0\.0\.0 .*system 24"):
+            open_archive("s3://lab/darcy", options=server.options)[24]
         client.delete_object(Bucket="lab", Key=key)
         with pytest.raises(IntegrityError, match="is missing"):
-            open_archive("s3://lab/darcy", options=server.options)[96]
+            open_archive("s3://lab/darcy", options=server.options)[24]
     finally:
         client.put_object(Bucket="lab", Key=key, Body=content)
 
@@ -134,7 +213,7 @@ def test_a_stopped_upload_is_continued(server, local, stored_plan):
 
     def stop_later(ready, computed):
         done.append(computed)
-        if len(done) == 15:
+        if len(done) == 7:
             raise Stop
 
     with pytest.raises(Stop):
@@ -145,5 +224,61 @@ def test_a_stopped_upload_is_continued(server, local, stored_plan):
     archive = generate(
         stored_plan, "s3://lab/again", workers=1, options=server.options, progress=lambda _, new: done.append(new)
     )
-    assert sum(done) == 5 * 32
+    assert sum(done) == 3 * 8
     assert archive.digest == local.digest
+
+
+QUICK = [cut_body, wrong_length, flipped_bit, other_object]
+#: Between two attempts the library waits for seconds.
+LONG = [pytest.mark.slow, pytest.mark.timeout(3600)]
+FAULTS = [(fault, 2) for fault in QUICK]
+FAULTS += [pytest.param(fault, 30, marks=LONG) for fault in (*QUICK, error_500, error_503, slow_answer)]
+
+
+@pytest.mark.parametrize(("fault", "rounds"), FAULTS)
+def test_no_wrong_byte_comes_out_of_a_faulty_store(fault, rounds, server, remote, local):
+    outcomes = Counter()
+    with server.failing(fault, share=0.3):
+        for index in range(rounds):
+            try:
+                read = open_archive("s3://lab/darcy", options=server.options)[8 * (index % 10)]
+            except ArchiveError:
+                outcomes["refused"] += 1
+                continue
+            outcomes["right"] += 1
+            kept = local[8 * (index % 10)]
+            assert all(np.array_equal(stored(name, read), stored(name, kept)) for name in BY_SYSTEM)
+    assert server.faults
+    assert fault is not slow_answer or outcomes == {"right": rounds}
+
+
+@pytest.mark.parametrize("fault", [error_500, cut_body, no_answer], ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("work", ["open", "read", "verify", "generate"])
+def test_a_store_that_always_fails_ends_in_a_typed_error_soon(work, fault, server, remote, stored_plan, monkeypatch):
+    monkeypatch.setattr(storage, "PATIENCE", 1.0)
+    works = {
+        "open": lambda: open_archive("s3://lab/darcy", options=server.options),
+        "read": lambda: remote[[40, 41]],
+        "verify": remote.verify,
+        "generate": lambda: generate(stored_plan, "s3://lab/darcy", workers=1, options=server.options),
+    }
+    remote[0]  # handles are open
+    begun = time.monotonic()
+    methods = ("GET",) if fault is cut_body else ("GET", "HEAD")
+    with server.failing(fault, methods=methods), pytest.raises(ArchiveError) as error:
+        works[work]()
+    assert not isinstance(error.value, IntegrityError)  # nothing is said of bytes that were not seen
+    assert time.monotonic() - begun < 20
+    assert max(Counter(server.requests).values()) <= 30
+    remote[40]  # and goes on where the store does
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("fault", [error_500, error_503], ids=lambda fault: fault.__name__)
+def test_an_upload_that_fails_ends_in_a_typed_error_and_is_continued(fault, server, local, stored_plan):
+    place = f"s3://lab/{fault.__name__}"
+    with server.failing(fault, methods=("PUT", "POST")), pytest.raises(ArchiveError):
+        generate(stored_plan, place, workers=1, options=server.options)
+    assert max(Counter(server.requests).values()) <= 150
+    assert generate(stored_plan, place, workers=1, options=server.options).digest == local.digest

@@ -2,8 +2,6 @@
 
 import sys
 
-import numpy as np
-
 from nipde.cli.arguments import add_archive, parser, whole
 from nipde.cli.terminal import progress, say
 from nipde.data.archive import open_archive
@@ -30,12 +28,13 @@ def run(words: list[str]) -> int:
     intact = ""
     try:
         archive = open_archive(options.path, options=options.storage_options)
+        systems = archive.drawn(options.rebuild)
         if options.repair and (mended := repair(archive)):
             say(f"repaired: shards {', '.join(map(str, mended))}")
         files = len(archive.manifest.files)
         with progress("files", files) as advance:
             damages.extend(archive.problems(checked=lambda: advance(1)))
-        systems = np.random.default_rng(0).permutation(len(archive))[: 0 if damages else options.rebuild]
+        systems = systems[: 0 if damages else None]
         with progress("systems", len(systems)) as advance:
             for system in systems:
                 archive.rebuild(int(system))

@@ -92,6 +92,12 @@ class Archive:
             return np.arange(self.plan.recipe.pairs)
         return indices_of(self.split["loads"], part)
 
+    def drawn(self, count: int) -> Int[np.ndarray, " system"]:
+        """So many systems at random, the same ones every time; all where there are fewer."""
+        if count < 0:
+            raise ArchiveError(expected="a number of systems >= 0", got=count, remedy="choose 0 or more")
+        return np.random.default_rng(0).permutation(len(self))[:count]
+
     def provenance(self, system: int) -> dict[str, Any]:
         """How one system came to be: enough to make it again."""
         place = self._place(system)

@@ -11,7 +11,6 @@ import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
-from multiprocessing import resource_tracker
 from typing import Any
 
 from nipde.atomic import PARTIAL
@@ -185,6 +184,8 @@ def _without_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows: Ctrl-C ends all of them
         yield
         return
+    from multiprocessing import resource_tracker
+
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:

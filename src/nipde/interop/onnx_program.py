@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
+from nipde.atomic import atomic_file
 from nipde.context.pairs import Pairs
 from nipde.errors import KernelError, needing
 from nipde.estimators.base import Model
@@ -43,7 +44,8 @@ def to_onnx(what: Any, path: str | os.PathLike[str], *, pairs: Pairs | None = No
     arguments: dict[str, Any] = {"input_names": names, "output_names": ["predictions"], "verbose": False}
     onnx_program = torch.onnx.export(program, (), None, dynamo=True, **arguments)
     assert onnx_program is not None
-    onnx_program.save(os.fspath(path))
+    with atomic_file(path) as partial:
+        onnx_program.save(partial)
     return Path(path)
 
 

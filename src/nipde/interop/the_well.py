@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import nipde
+from nipde.atomic import atomic_file
 from nipde.boundary import Boundary
 from nipde.data.archive import Archive, open_archive
 from nipde.data.system import Quantity, System
@@ -39,22 +40,16 @@ def to_the_well(
     systems = np.arange(len(opened)) if part is None else opened.indices(part)
     if not len(systems):
         raise ArchiveError(expected=f"systems in the part {part}", got="none", remedy="choose another part")
-    place = Path(path)
-    partial = place.with_name(f".{place.name}.part")
-    try:
-        with h5py.File(partial, "w") as file:
-            _root(file, opened, len(systems), part)
-            _dimensions(file, opened)
-            _boundaries(file, opened)
-            _empty(file, opened, len(systems))
-            for first in range(0, len(systems), TOGETHER):
-                chosen = systems[first : first + TOGETHER]
-                _fill(file, opened, opened.read(chosen), slice(first, first + len(chosen)))
-                progress(len(chosen))
-        os.replace(partial, place)
-    finally:
-        partial.unlink(missing_ok=True)
-    return place
+    with atomic_file(path) as partial, h5py.File(partial, "w") as file:
+        _root(file, opened, len(systems), part)
+        _dimensions(file, opened)
+        _boundaries(file, opened)
+        _empty(file, opened, len(systems))
+        for first in range(0, len(systems), TOGETHER):
+            chosen = systems[first : first + TOGETHER]
+            _fill(file, opened, opened.read(chosen), slice(first, first + len(chosen)))
+            progress(len(chosen))
+    return Path(path)
 
 
 def _root(file: Any, archive: Archive, systems: int, part: str | None) -> None:
