@@ -15,6 +15,7 @@ from nipde.measurements.read import interpret, read
 from nipde.measurements.samples import sample, sample_truth
 from nipde.physics.darcy import Darcy
 from nipde.physics.random_fields import GaussianField, TwoPhase
+from tests.measurements.refused import refused
 
 UNITS = {"x": "mm", "load": "N/mm^2", "response": "mm"}
 X, Y = np.linspace(0, 3.6, 9), np.linspace(1, 2.5, 6)
@@ -216,12 +217,30 @@ def test_noise_is_stated_in_three_ways():
     assert interpreted({**arrays, "noise": np.array([-1.0])}, noise=0.5).pairs.noise == 0.5
 
 
+def test_sides_held_at_other_values_than_0_are_refused():
+    loads, responses = fields()
+    rng = np.random.default_rng(0)
+    head = np.linspace(10.0, 8.0, len(X))[:, None]
+    with refused(message="axis x", expected="0 on a Dirichlet", got="10 and 8", remedy="not supported yet"):
+        interpreted({"x": X, "y": Y, "loads": loads, "responses": responses + head})
+    one = responses + (np.arange(len(responses)) == 1)[:, None, None] * head
+    with refused(message="pair 2"):
+        interpreted({"x": X, "y": Y, "loads": loads, "responses": one + 0.01 * rng.standard_normal(one.shape)})
+    free = interpreted(
+        {"x": X, "y": Y, "loads": loads, "responses": responses + head}, boundary=["neumann", "dirichlet"]
+    )
+    assert free.pairs.count == len(responses)
+
+
 def test_rigid_motion_is_removed_on_request():
     loads, responses = fields()
     x, y = np.meshgrid(X, Y, indexing="ij")
     arrays = {"x": X, "y": Y, "loads": loads, "u": responses + 0.3 - 0.02 * y, "v": responses - 0.1 + 0.02 * x}
-    moved, still = interpreted(arrays), interpreted(arrays, rigid_motion=True)
-    assert any("should be 0" in text for text in warnings(moved))
+    with refused(message="axis x", remedy="rigid_motion"):
+        interpreted(arrays)
+    shifted = interpreted({**arrays, "u": responses + 0.3, "v": responses - 0.1})
+    assert any("should be 0" in text for text in warnings(shifted))
+    still = interpreted(arrays, rigid_motion=True)
     assert "Rigid motion removed" in still.interpretation()
     for component in (0, 1):
         assert abs(float(still.pairs.responses[:, component].mean())) < 1e-12
@@ -262,7 +281,7 @@ def test_images_of_ncorr_have_rows_first(tmp_path):
     frame = {"plot_u_ref_formatted": u, "plot_v_ref_formatted": -u}
     info = {"pixtounits": 0.1, "units": "mm", "spacing": 3.0}
     savemat(tmp_path / "dic.mat", {"data_dic_save": {"displacements": frame, "dispinfo": info}})
-    loads = Description.from_dict({"loads": [{"kind": "constant"}], "units": {"load": "N/mm^2"}})
+    loads = Description.from_dict({"loads": [{"kind": "constant"}], "units": {"load": "N/mm^2"}, "boundary": "neumann"})
     found = read(tmp_path / "dic.mat", description=loads)
     assert found.pairs.grid.axes[0].length == pytest.approx(1.6)
     np.testing.assert_array_equal(found.pairs.responses[0, 0], u.T)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Bool, Float
 
+from nipde.errors import MeasurementError
 from nipde.grid import AXES
 from nipde.measurements.gridding import Gridded
 from nipde.measurements.locate import place_words
@@ -13,6 +14,8 @@ from nipde.measurements.units import Units, factor, is_length
 
 #: Responses on a Dirichlet boundary over those inside, as root mean squares.
 EDGE = 0.05
+#: Difference of the values that two sides are held at, over the root mean square of the responses.
+HELD = 0.2
 
 Fields = Float[np.ndarray, "pair component *space"]
 Mask = Bool[np.ndarray, "pair component *space"]
@@ -50,6 +53,28 @@ def warnings(data: Gridded, loads: Fields, units: Units) -> list[Note]:
     """What a person may have mixed up."""
     texts = (*_counts(data, loads), *_sizes(data, loads, units), *_swapped(data, loads), *_shapes(data, loads))
     return [Note("warning", text) for text in texts]
+
+
+def check_dirichlet_sides(data: Gridded) -> None:
+    """Raise if the two sides of a Dirichlet axis are held at different values: as if at 0 they would be misread."""
+    inside = float(np.sqrt(np.mean(data.response[data.mask] ** 2)))
+    for place, axis in enumerate(data.grid.axes):
+        values, known = (np.moveaxis(array, place + 2, -1)[..., [0, -1]] for array in (data.response, data.mask))
+        sides = np.where(known, values, np.nan).reshape(*data.response.shape[:2], -1, 2)
+        if not axis.boundary.essential or (np.isfinite(sides).sum(2) < 3).all():
+            continue
+        sides = np.where(np.isfinite(sides).sum(2, keepdims=True) < 3, 0.0, sides)
+        mean, spread = np.nanmean(sides, axis=2), np.nanstd(sides, axis=2)
+        even = (spread <= 0.1 * np.abs(mean).max(-1, keepdims=True)).all(-1)
+        held = even & (np.abs(mean[..., 0] - mean[..., 1]) > HELD * inside)
+        if held.any():
+            pair, component = np.argwhere(held)[0]
+            first, last = mean[pair, component]
+            raise MeasurementError(
+                f"response of pair {pair + 1} on the sides of axis {AXES[place]}", expected="0 on a Dirichlet boundary",
+                got=f"{first:.4g} and {last:.4g}", remedy="values other than 0 are not supported yet: subtract the "
+                'response without load, take out motion with rigid_motion = true, or give boundary = "neumann"',
+            )  # fmt: skip
 
 
 def _counts(data: Gridded, loads: Fields) -> Iterator[str]:

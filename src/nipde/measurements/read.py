@@ -19,7 +19,7 @@ from nipde.measurements.locate import locate
 from nipde.measurements.measurement import Measurement, Note, Source, printable
 from nipde.measurements.name import name_arrays
 from nipde.measurements.parse import Raw, parse
-from nipde.measurements.plausibility import summary, warnings
+from nipde.measurements.plausibility import check_dirichlet_sides, summary, warnings
 from nipde.measurements.rigid_motion import remove_rigid_motion
 from nipde.measurements.sandbox import DEFAULT_LIMITS, Limits
 
@@ -85,6 +85,7 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
         if description.rigid_motion:
             gridded, on_motion = remove_rigid_motion(gridded, units)
             on_grid += on_motion
+        check_dirichlet_sides(gridded)
     loads = gridded.load
     with naming(*(raw.path.name for raw in ([amounts] if amounts else raws))):
         if loads is None:
