@@ -109,7 +109,7 @@ def test_a_system_without_means_says_so():
 #: What Windows lacks, taken away from the caller and from the child.
 LACKING = textwrap.dedent("""
     import os, select, signal, sys
-    import subprocess, tempfile, shutil, threading, numpy
+    import psutil, subprocess, tempfile, shutil, threading, numpy
     for module in ("fcntl", "resource", "pwd", "grp", "termios"):
         sys.modules[module] = None
     for name in ("fork", "register_at_fork", "killpg", "readv", "memfd_create", "O_NONBLOCK"):

@@ -164,13 +164,14 @@ class Sandbox:
     def _watched(self, seconds: float, *, memory: int | None) -> Iterator[None]:
         """End the child, and so its replies, after so many seconds or above so many bytes."""
         done, reasons = threading.Event(), list[type[Exception]]()
+        resident = None if memory is None else _resident_memory(self._server.pid)  # type: ignore[union-attr]
 
         def watch() -> None:
             end = time.monotonic() + seconds
             while not done.wait(seconds if memory is None else _LOOK_SECONDS):
                 if time.monotonic() >= end:
                     reasons.append(TimeoutError)
-                elif memory is None or _resident(self._server.pid) <= memory:  # type: ignore[union-attr]
+                elif resident is None or memory is None or resident() <= memory:
                     continue
                 else:
                     reasons.append(MemoryError)
@@ -237,13 +238,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_OURS.forget)
 
 
-def _resident(process: int) -> int:
-    import psutil
+def _resident_memory(process: int) -> Callable[[], int]:
+    """A function that looks how much memory a process uses now."""
+    import psutil  # needed only where the kernel does not bound it
 
-    try:
-        return int(psutil.Process(process).memory_info().rss)
-    except psutil.Error:  # it has just ended
-        return 0
+    child = psutil.Process(process)
+
+    def look() -> int:
+        try:
+            return int(child.memory_info().rss)
+        except psutil.Error:  # it has just ended
+            return 0
+
+    return look
 
 
 def _size(dtype: str, shape: list[int]) -> int:
