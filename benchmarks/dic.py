@@ -15,7 +15,7 @@ from jaxtyping import Float
 from scipy.ndimage import gaussian_filter
 
 from nipde.discovery.discover import baseline, discover
-from nipde.estimators.baselines import BASELINES
+from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.grid import Grid
 from nipde.measurements.description import Description
 from nipde.measurements.measurement import Measurement

@@ -7,7 +7,7 @@ from nipde.boundary import Neumann
 from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.discovery.discover import baseline, split
-from nipde.estimators.baselines import BASELINES
+from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.estimators.regression.ridge import Ridge
 from nipde.grid import Grid
 from nipde.physics.darcy import Darcy

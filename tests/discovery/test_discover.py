@@ -10,7 +10,7 @@ import nipde
 from nipde.boundary import Neumann
 from nipde.discovery.discover import discover, split
 from nipde.errors import KernelError, PairsError
-from nipde.estimators.baselines import BASELINES
+from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.grid import Axis, Grid
 from nipde.measurements.measurement import Measurement, Source

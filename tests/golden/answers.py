@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 import nipde
-from nipde.estimators.baselines import BASELINES
+from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.physics.advection import AdvectionDiffusion
 from nipde.physics.random_fields import GaussianField, PowerLawField, TwoPhase
 from nipde.physics.tissue import TwoSegmentTissue

@@ -15,7 +15,7 @@ import torch
 import nipde
 from nipde.discovery.discover import discover
 from nipde.errors import NipdeError
-from nipde.estimators.baselines import BASELINES
+from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.grid import Axis, Grid
 from nipde.measurements.measurement import Measurement, Note, Source

@@ -5,7 +5,7 @@ from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import one_thread, progress, say
 from nipde.discovery.discover import discover
-from nipde.estimators.baselines import BASELINES
+from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.report.files import check_folder
 from nipde.report.statements import statements
 from nipde.weights import load

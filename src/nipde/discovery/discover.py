@@ -47,7 +47,7 @@ def discover(
 
     `quantity` is the user's name of the coefficient. `piecewise_constant` selects the piecewise-constant prior, None
     selects by the held-out error. `baselines` are other estimators to compare with, by name, such as
-    `nipde.estimators.baselines.BASELINES`. `progress` is called with the name of each step.
+    `nipde.estimators.inverse.adjoint.BASELINES`. `progress` is called with the name of each step.
     """
     start = time.perf_counter()
     check_options(level=level, phases=phases)

@@ -29,7 +29,7 @@ SCALAR = {
     "ridge": "nipde.estimators.regression.ridge:Ridge",
     "equation-error": "nipde.estimators.inverse.equation_error:EquationError",
     "adjoint": "nipde.estimators.inverse.adjoint:AdjointGaussNewton",
-    "adjoint-tv": "nipde.estimators.registry:adjoint_with_total_variation",
+    "adjoint-tv": "nipde.estimators.inverse.adjoint:with_total_variation",
 }
 #: Fitted to true kernels of training systems.
 FITTED = {
@@ -40,8 +40,8 @@ FITTED = {
 SOLIDS = {
     "elastic-balance": "nipde.estimators.inverse.elastic_balance:ElasticBalance",
     "elastic-adjoint": "nipde.estimators.inverse.elastic_adjoint:ElasticGaussNewton",
-    "linear-elasticity": "nipde.estimators.registry:linear_elasticity",
-    "conditioned-elastic": "nipde.estimators.registry:conditioned_elastic",
+    "linear-elasticity": "nipde.estimators.inverse.elastic_balance:linear_elasticity",
+    "conditioned-elastic": "nipde.estimators.conditioned.conditioned_nips:elastic",
 }
 METHODS = SCALAR | FITTED | SOLIDS
 
@@ -71,28 +71,6 @@ def build(record: dict[str, Any]) -> Model:
     """The model of a config in JSON form, with fresh weights."""
     kind = model_class(record["kind"])
     return kind.from_config(kind.Config.from_dict(record))
-
-
-def adjoint_with_total_variation() -> Estimator:
-    """Gauss-Newton on the output error, regularised by total variation."""
-    from nipde.estimators.inverse.adjoint import AdjointGaussNewton
-    from nipde.estimators.inverse.regularisers import TotalVariation
-
-    return AdjointGaussNewton(regulariser=TotalVariation())
-
-
-def linear_elasticity() -> Estimator:
-    """The equilibrium gap of small strains."""
-    from nipde.estimators.inverse.elastic_balance import ElasticBalance
-
-    return ElasticBalance(finite=False)
-
-
-def conditioned_elastic() -> Estimator:
-    """ConditionedNIPS with an elastic body as its prior, which needs no weights."""
-    from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
-
-    return ConditionedNIPS(dimension=2, components=(2, 2), prior="elastic").double()
 
 
 def _loaded(name: str, table: dict[str, str]) -> Any:

@@ -246,6 +246,11 @@ class ConditionedNIPS(Model):
             )  # fmt: skip
 
 
+def elastic() -> ConditionedNIPS:
+    """With an elastic body as its prior, which needs no weights."""
+    return ConditionedNIPS(dimension=2, components=(2, 2), prior="elastic").double()
+
+
 @dataclass(frozen=True, eq=False)
 class _Reestimated:
     """An estimate with other noise, made when a posterior is read."""

@@ -13,8 +13,7 @@ from nipde.errors import SolverError
 from nipde.estimators.conditioned.prior import PriorEstimate
 from nipde.estimators.conditioned.whitening import Whitened
 from nipde.estimators.inverse.elastic_adjoint import ElasticGaussNewton
-from nipde.estimators.inverse.elastic_balance import EXPLAINED, ElasticBalance, systems_of
-from nipde.kernels.body import BodyPredictor
+from nipde.estimators.inverse.elastic_balance import EXPLAINED, ElasticBalance, predictor_of
 from nipde.physics.cellwise import CellwiseBody
 
 #: Where no noise is named, a body that moves like the specimen to this share will do: another costs tens of times more.
@@ -29,8 +28,7 @@ class ElasticPrior(nn.Module):
 
     def forward(self, whitened: Whitened, pairs: Pairs) -> PriorEstimate:
         """No gradient passes: bodies are estimated outside of torch."""
-        bodies = [_body(one) for one in systems_of(pairs)]
-        predictor = BodyPredictor.of(bodies, like=pairs.loads.new_ones(pairs.batch))
+        predictor = predictor_of(pairs, _body)
         return PriorEstimate(predictor.kernel, nonlinear=predictor)
 
 

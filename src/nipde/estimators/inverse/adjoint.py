@@ -4,48 +4,84 @@ The residuals' derivative is ∂u = -A⁻¹ Dᵀ(D u ∂a), a the conductances o
 responses, adjoints and Gauss-Newton curvature for all pairs at once.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
 from nipde.context.pairs import Pairs
+from nipde.context.scaling import Scaling
+from nipde.discretisation.checkerboard import fix_checkerboard_gauge
 from nipde.discretisation.links import FaceMean, Harmonic
-from nipde.discretisation.sensitivity import Sensitivity
+from nipde.discretisation.sensitivity import Sensitivity, conductances_of
 from nipde.estimators.inverse.gauss_newton import LONG, Misfit, Search, fit
 from nipde.estimators.inverse.linearisation import Linearisation
-from nipde.estimators.inverse.regularisers import SMOOTH, Regulariser
-from nipde.estimators.inverse.systems import MeasuredSystem, law_kernel
+from nipde.estimators.inverse.regularisers import SMOOTH, Regulariser, TotalVariation
+from nipde.estimators.inverse.systems import MeasuredSystem, check_law, systems_of
 from nipde.kernels.law import LawKernel
 from nipde.physics.darcy import Darcy
 
 
 @dataclass(frozen=True)
-class AdjointGaussNewton:
-    """Darcy's law whose responses come closest to the measured ones; masked nodes do not count.
+class DarcyEstimator(ABC):
+    """Darcy's law of least misfit; `kernel.laws[i].permeability` is the coefficient of system i."""
 
-    `kernel.laws[i].permeability` is the coefficient of system i.
-    """
-
+    #: Whether every node must be measured.
+    full_field: ClassVar[bool] = False
     face_mean: FaceMean = Harmonic()
     regulariser: Regulariser = SMOOTH
     search: Search = LONG
 
     def __call__(self, pairs: Pairs) -> LawKernel[Darcy]:
-        """The kernel of the fitted law."""
-        return law_kernel(pairs, face_mean=self.face_mean, fit=self.log_permeability)
+        """The kernel of the fitted laws, in the pairs' precision and place."""
+        laws = tuple(Darcy(pairs.grid, field, self.face_mean) for field in self.permeability(pairs))
+        return LawKernel(pairs.grid, laws, pairs.responses.new_ones(pairs.batch))
 
-    def log_permeability(self, system: MeasuredSystem) -> Float[np.ndarray, " node"]:
+    def permeability(self, pairs: Pairs) -> Float[np.ndarray, "system *space"]:
+        """Of every system, in physical units and in the gauge of least variation."""
+        if self.full_field:
+            pairs.refuse_mask(type(self).__name__)
+        check_law(pairs.grid, pairs.components)
+        pairs.check_finite()
+        exact = pairs.to(dtype=torch.float64, device="cpu")
+        scaling, conductances = Scaling.of(exact), conductances_of(pairs.grid, self.face_mean)
+        systems = systems_of(scaling.normalised(exact), conductances, precision=torch.finfo(pairs.responses.dtype).eps)
+        logs = torch.tensor(np.stack([self._fitted(system) for system in systems])).view(-1, *pairs.grid.shape)
+        unit = (1 / scaling.kernel).reshape(-1, *(1,) * pairs.grid.dimension)
+        return (fix_checkerboard_gauge(pairs.grid, logs, self.face_mean.power).exp() * unit).numpy()
+
+    @abstractmethod
+    def misfit(self, system: MeasuredSystem, *, log_constant: float) -> Misfit:
+        """What is minimised; `log_constant` is log b of the best constant coefficient."""
+
+    def _fitted(self, system: MeasuredSystem) -> Float[np.ndarray, " node"]:
         """log b of one system in its own units."""
-        start, misfit = system.constant(), OutputError(system)
+        start = system.constant()
+        misfit = self.misfit(system, log_constant=start)
         return fit(misfit, regulariser=self.regulariser, start=start, noise=system.noise, search=self.search)
+
+
+@dataclass(frozen=True)
+class AdjointGaussNewton(DarcyEstimator):
+    """Darcy's law whose responses come closest to the measured ones; masked nodes do not count."""
+
+    def misfit(self, system: MeasuredSystem, *, log_constant: float) -> Misfit:
+        """Of the responses."""
+        return OutputError(system)
+
+
+#: For piecewise-constant coefficients.
+with_total_variation = partial(AdjointGaussNewton, regulariser=TotalVariation())
+#: Classical inversion of the same pairs with the law known, for smooth and for piecewise-constant coefficients.
+BASELINES = {"Tikhonov": AdjointGaussNewton(), "total variation": with_total_variation()}
 
 
 class OutputError(Misfit):
     """r_i = u(b; f_i) - u_i at the measured nodes."""
-
-    def __init__(self, system: MeasuredSystem) -> None:
-        self.system, self.links, self.count = system, system.conductances.links, system.count
 
     def linearise(self, log_permeability: Float[np.ndarray, " node"]) -> Linearisation:
         """One factor, one solve per pair."""
@@ -53,9 +89,8 @@ class OutputError(Misfit):
         permeability = np.exp(log_permeability).reshape(self.links.grid.shape)
         solve = Darcy(self.links.grid, permeability, conductances.mean).factor.solve
         responses = solve(self.system.cell_loads)
-        sensitivity = Sensitivity(
-            conductances.difference, conductances.slopes(log_permeability), conductances.difference @ responses
-        )
+        drops = conductances.difference @ responses
+        sensitivity = Sensitivity(conductances.difference, conductances.slopes(log_permeability), drops)
         return Linearisation(sensitivity, solve, responses - self.system.responses, self.system.weights)
 
     def prediction_error(self, state: Linearisation, log_permeability: Float[np.ndarray, " node"]) -> float:

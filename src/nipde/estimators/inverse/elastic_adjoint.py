@@ -21,10 +21,13 @@ from scipy.special import ndtri
 from nipde.context.pairs import Pairs
 from nipde.errors import KernelError, PairsError, SolverError
 from nipde.estimators.inverse.body_misfit import BodyMisfit, Form, State
-from nipde.estimators.inverse.elastic_balance import EXPLAINED, check_elastic_pairs, homogeneous_matrix, systems_of
+from nipde.estimators.inverse.elastic_balance import EXPLAINED, check_elastic_pairs, predictor_of
+from nipde.estimators.inverse.equilibrium_gap import EquilibriumGap
 from nipde.estimators.inverse.regularisation_path import FIRST_WEIGHT, Stage, least_risk, predictive_risk
 from nipde.kernels.body import BodyPredictor
 from nipde.physics.cellwise import CellwiseBody
+from nipde.physics.materials import matrix_stresses
+from nipde.physics.quadrilaterals import mesh_of
 
 #: From plain to rich.
 FORMS = (Form(matrix=True), Form(matrix=False, fibres=True), Form(matrix=True, fibres=True))
@@ -50,7 +53,7 @@ class ElasticGaussNewton:
 
     def __call__(self, pairs: Pairs) -> BodyPredictor:
         """The body of every system, which predicts by Newton's method."""
-        return BodyPredictor.of([self.body(one) for one in systems_of(pairs)], like=pairs.loads.new_ones(pairs.batch))
+        return predictor_of(pairs, self.body)
 
     def body(self, pairs: Pairs) -> CellwiseBody:
         """Of one system."""
@@ -150,8 +153,9 @@ class _HomogeneousBodies:
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
-        arrays = (field.double().cpu().numpy() for field in (pairs.loads, pairs.responses))
-        shear, bulk = homogeneous_matrix(pairs.grid, *arrays)[:2]
+        loads, responses = (field.double().cpu().numpy() for field in (pairs.loads, pairs.responses))
+        gap = EquilibriumGap.of(mesh_of(pairs.grid, 1, 1), matrix_stresses, loads=loads, responses=responses)
+        shear, bulk = gap.homogeneous
         self.unit, self.first = float(shear), np.log([shear, bulk / shear])
         self._fitted: dict[bool, Float[np.ndarray, " everywhere"]] = {}
 

@@ -6,7 +6,9 @@ Nothing is assumed beyond this form: a matrix alone, a fan of fibres in eight di
 direction are fitted by least squares of the nodal forces. Taken is the one of least error of the responses.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -14,12 +16,11 @@ from jaxtyping import Float
 
 from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
-from nipde.estimators.inverse.equilibrium_gap import EquilibriumGap
-from nipde.grid import Grid
+from nipde.estimators.inverse.equilibrium_gap import EquilibriumGap, Stresses
 from nipde.kernels.body import BodyPredictor, LinearElasticKernel
 from nipde.physics.cellwise import CellwiseBody
 from nipde.physics.materials import fibre_stress, matrix_stresses
-from nipde.physics.quadrilaterals import Quadrilaterals, mesh_of
+from nipde.physics.quadrilaterals import mesh_of
 
 #: A coefficient is drawn to that of the homogeneous body with this share of its own weight.
 PULL, FAN_PULL, ROTATION_PULL = 1e-9, 1e-6, 1e-3
@@ -42,128 +43,104 @@ class ElasticBalance:
 
     def __call__(self, pairs: Pairs) -> BodyPredictor | LinearElasticKernel:
         """The body of every system, which predicts by Newton's method; its linear kernel if strains are small."""
-        bodies = [self.body(one) for one in systems_of(pairs)]
-        predictor = BodyPredictor.of(bodies, like=pairs.loads.new_ones(pairs.batch))
+        predictor = predictor_of(pairs, self.body)
         return predictor if self.finite else predictor.kernel
 
     def body(self, pairs: Pairs) -> CellwiseBody:
         """Of one system."""
         check_elastic_pairs(pairs)
-        grid = pairs.grid
-        loads, responses = (field.double().cpu().numpy() for field in (pairs.loads, pairs.responses))
-        best = _matrix(grid, loads, responses, finite=self.finite)
+        fits = _Fits(pairs)
+        best = fits.matrix(finite=self.finite)
         if self.fan and self.finite and best.score > EXPLAINED:
-            fan = _fan(grid, loads, responses, count=self.fan)
-            for other in (fan, _one_family(grid, loads, responses, start=fan)):
+            fan = fits.fan(self.fan)
+            for other in (fan, fits.one_family(start=fan)):
                 best = other if other.score < WORTH * best.score else best
         return best.body
 
 
+#: The equilibrium gap of small strains.
+linear_elasticity = partial(ElasticBalance, finite=False)
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A body, and the error of its responses: ‖K₀⁻¹ (M b_i - ∂W/∂u(u_i))‖ / ‖u_i‖ over all pairs, to first order."""
+    """A body, and the error of its responses: ‖K₀⁻¹ (M b_i - ∂W/∂u(u_i))‖ / ‖u_i‖ over all pairs, to first order.
+
+    It is measured on the pairs themselves: they are many more than coefficients.
+    """
 
     body: CellwiseBody
     score: float
 
-    @classmethod
-    def judged(cls, body: CellwiseBody, loads: np.ndarray, responses: np.ndarray) -> "Fit":
-        """Measured on the pairs themselves: they are many more than coefficients."""
-        return cls(body, float(np.linalg.norm(body.equilibrium_gap(loads, responses)) / np.linalg.norm(responses)))
+
+class _Fits:
+    """Bodies of one system."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.grid, self.mesh = pairs.grid, mesh_of(pairs.grid, 1, 1)
+        self.loads, self.responses = (field.double().cpu().numpy() for field in (pairs.loads, pairs.responses))
+
+    def matrix(self, *, finite: bool) -> Fit:
+        """No fibres."""
+        gap = self._gap(lambda gradient: matrix_stresses(gradient, finite=finite))
+        return self._fit(gap, gap.solve(gap.homogeneous, pull=PULL), angles=np.zeros((0, 1)))
+
+    def fan(self, count: int) -> Fit:
+        """Fibres in fixed directions."""
+        directions = np.arange(count) * np.pi / count
+
+        def stresses(gradient: np.ndarray) -> np.ndarray:
+            fibres = [fibre_stress(gradient, np.asarray(angle))[0] for angle in directions]
+            return np.concatenate([matrix_stresses(gradient), np.stack(fibres)])
+
+        gap = self._gap(stresses)
+        return self._fit(gap, gap.solve(gap.homogeneous, pull=FAN_PULL), angles=directions[:, None])
+
+    def one_family(self, *, start: Fit) -> Fit:
+        """One direction in every cell, rotated to the least equilibrium gap."""
+        moment = start.body.fibre_moment.reshape(-1)
+        angle, stiffness = np.angle(moment) / 2, np.abs(moment)
+        best: Fit | None = None
+        for _ in range(STEPS):
+
+            def stresses(gradient: np.ndarray, angle: np.ndarray = angle, own: np.ndarray = stiffness) -> np.ndarray:
+                stress, slope = fibre_stress(gradient, angle[:, None])
+                return np.concatenate([matrix_stresses(gradient), np.stack([stress, own[:, None, None, None] * slope])])
+
+            gap = self._gap(stresses)
+            towards = np.array([*gap.homogeneous[:3], 0.0])
+            still = gap.solve(towards, pull=np.array([PULL, PULL, PULL, 1e6]))
+            fit = self._fit(gap, still[:, :3], angles=angle[None])
+            if best is not None and fit.score > best.score:
+                break
+            best = fit
+            rotated = gap.solve(towards, pull=np.array([PULL, PULL, PULL, ROTATION_PULL]))
+            angle = angle + np.clip(rotated[:, 3], -ROTATION, ROTATION)
+            stiffness = np.maximum(rotated[:, 2], 1e-2 * abs(towards[2]))
+        assert best is not None
+        return best
+
+    def _gap(self, stresses: Stresses) -> EquilibriumGap:
+        return EquilibriumGap.of(self.mesh, stresses, loads=self.loads, responses=self.responses)
+
+    def _fit(
+        self, gap: EquilibriumGap, coefficients: Float[np.ndarray, "cell term"], *, angles: Float[np.ndarray, "fibre *"]
+    ) -> Fit:
+        """Lifted where it is too soft to stand."""
+        least = np.zeros(coefficients.shape[1])
+        least[:2] = SOFTEST * gap.homogeneous[:2]
+        shear, bulk, *fibres = np.maximum(coefficients, least).T.reshape(-1, *self.mesh.cells)
+        angles = np.broadcast_to(angles, (len(fibres), len(coefficients))).reshape(-1, *self.mesh.cells)
+        body = CellwiseBody(self.grid, shear, bulk, angles, np.reshape(fibres, angles.shape))
+        unbalanced = body.equilibrium_gap(self.loads, self.responses)
+        return Fit(body, float(np.linalg.norm(unbalanced) / np.linalg.norm(self.responses)))
 
 
-def _matrix(grid: Grid, loads: np.ndarray, responses: np.ndarray, *, finite: bool) -> Fit:
-    mesh = mesh_of(grid, 1, 1)
-    gap = EquilibriumGap.of(
-        mesh, lambda gradient: matrix_stresses(gradient, finite=finite), loads=loads, responses=responses
-    )
-    homogeneous = _homogeneous(gap)
-    coefficients = gap.solve(np.tile(homogeneous, (_cells(mesh), 1)), pull=PULL)
-    nothing = np.zeros((0, *mesh.cells))
-    return Fit.judged(_body(grid, coefficients, homogeneous, angles=nothing, stiffness=nothing), loads, responses)
-
-
-def _fan(grid: Grid, loads: np.ndarray, responses: np.ndarray, *, count: int) -> Fit:
-    """Fibres in fixed directions."""
-    mesh, directions = mesh_of(grid, 1, 1), np.arange(count) * np.pi / count
-
-    def stresses(gradient: np.ndarray) -> np.ndarray:
-        fibres = [fibre_stress(gradient, np.asarray(angle))[0] for angle in directions]
-        return np.concatenate([matrix_stresses(gradient), np.stack(fibres)])
-
-    gap = EquilibriumGap.of(mesh, stresses, loads=loads, responses=responses)
-    homogeneous = _homogeneous(gap)
-    coefficients = gap.solve(np.tile(homogeneous, (_cells(mesh), 1)), pull=FAN_PULL)
-    angles = np.broadcast_to(directions[:, None, None], (count, *mesh.cells))
-    stiffness = coefficients[:, 2:].T.reshape(count, *mesh.cells)
-    return Fit.judged(_body(grid, coefficients, homogeneous, angles=angles, stiffness=stiffness), loads, responses)
-
-
-def _one_family(grid: Grid, loads: np.ndarray, responses: np.ndarray, *, start: Fit) -> Fit:
-    """One direction in every cell, rotated to the least equilibrium gap."""
-    mesh, moment = mesh_of(grid, 1, 1), start.body.fibre_moment.reshape(-1)
-    angle, stiffness = np.angle(moment) / 2, np.abs(moment)
-    best: Fit | None = None
-    for _ in range(STEPS):
-
-        def stresses(gradient: np.ndarray, angle: np.ndarray = angle, stiffness: np.ndarray = stiffness) -> np.ndarray:
-            stress, slope = fibre_stress(gradient, angle[:, None])
-            return np.concatenate(
-                [matrix_stresses(gradient), np.stack([stress, stiffness[:, None, None, None] * slope])]
-            )
-
-        gap = EquilibriumGap.of(mesh, stresses, loads=loads, responses=responses)
-        homogeneous = _homogeneous(gap)
-        towards = np.tile([*homogeneous[:3], 0.0], (_cells(mesh), 1))
-        still = gap.solve(towards, pull=np.array([PULL, PULL, PULL, 1e6]))
-        fibres = np.maximum(still[:, 2], 0).reshape(1, *mesh.cells)
-        body = _body(grid, still, homogeneous, angles=angle.reshape(1, *mesh.cells), stiffness=fibres)
-        fit = Fit.judged(body, loads, responses)
-        if best is not None and fit.score > best.score:
-            break
-        best = fit
-        rotated = gap.solve(towards, pull=np.array([PULL, PULL, PULL, ROTATION_PULL]))
-        angle = angle + np.clip(rotated[:, 3], -ROTATION, ROTATION)
-        stiffness = np.maximum(rotated[:, 2], 1e-2 * abs(homogeneous[2]))
-    assert best is not None
-    return best
-
-
-def homogeneous_matrix(grid: Grid, loads: np.ndarray, responses: np.ndarray) -> Float[np.ndarray, " term"]:
-    """μ and κ of the body that is the same everywhere."""
-    return _homogeneous(EquilibriumGap.of(mesh_of(grid, 1, 1), matrix_stresses, loads=loads, responses=responses))
-
-
-def _homogeneous(gap: EquilibriumGap) -> Float[np.ndarray, " term"]:
-    """The homogeneous body, its matrix of positive stiffness."""
-    homogeneous = gap.homogeneous()
-    return np.concatenate([np.maximum(homogeneous[:2], 1e-3 * np.abs(homogeneous[:2]).max()), homogeneous[2:]])
-
-
-def _body(
-    grid: Grid,
-    coefficients: Float[np.ndarray, "cell term"],
-    homogeneous: np.ndarray,
-    *,
-    angles: np.ndarray,
-    stiffness: np.ndarray,
-) -> CellwiseBody:
-    """Lifted where it is too soft to stand."""
-    shear, bulk = (
-        np.maximum(values, SOFTEST * least).reshape(mesh_of(grid, 1, 1).cells)
-        for values, least in zip(coefficients[:, :2].T, homogeneous[:2], strict=True)
-    )
-    return CellwiseBody(grid, shear, bulk, angles, np.maximum(stiffness, 0.0))
-
-
-def _cells(mesh: Quadrilaterals) -> int:
-    return mesh.cells[0] * mesh.cells[1]
-
-
-def systems_of(pairs: Pairs) -> list[Pairs]:
-    """One by one."""
+def predictor_of(pairs: Pairs, body: Callable[[Pairs], CellwiseBody]) -> BodyPredictor:
+    """Of a batch, from the body of every system."""
     flat = pairs.along_one_axis()
-    return [flat.system(number) for number in range(flat.batch[0])]
+    bodies = [body(flat.system(number)) for number in range(flat.batch[0])]
+    return BodyPredictor.of(bodies, like=pairs.loads.new_ones(pairs.batch))
 
 
 def check_elastic_pairs(pairs: Pairs) -> None:

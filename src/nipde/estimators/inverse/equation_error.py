@@ -11,47 +11,31 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from nipde.context.pairs import Pairs
-from nipde.discretisation.links import FaceMean, Harmonic
 from nipde.discretisation.sensitivity import Sensitivity
-from nipde.estimators.inverse.adjoint import OutputError
-from nipde.estimators.inverse.gauss_newton import LONG, Misfit, Search, fit
+from nipde.estimators.inverse.adjoint import DarcyEstimator, OutputError
+from nipde.estimators.inverse.gauss_newton import Misfit
 from nipde.estimators.inverse.linearisation import Linearisation
-from nipde.estimators.inverse.regularisers import SMOOTH, Regulariser
-from nipde.estimators.inverse.systems import MeasuredSystem, law_kernel
-from nipde.kernels.law import LawKernel
+from nipde.estimators.inverse.systems import MeasuredSystem
 from nipde.physics.darcy import Darcy
 
 
 @dataclass(frozen=True)
-class EquationError:
-    """Darcy's law that the measured responses violate least; `weak=False` takes the L² norm of the residual itself.
+class EquationError(DarcyEstimator):
+    """Darcy's law that the measured responses violate least; `weak=False` takes the L² norm of the residual itself."""
 
-    Needs every node measured. `kernel.laws[i].permeability` is the coefficient of system i.
-    """
-
-    face_mean: FaceMean = Harmonic()
-    regulariser: Regulariser = SMOOTH
+    full_field = True
     weak: bool = True
-    search: Search = LONG
 
-    def __call__(self, pairs: Pairs) -> LawKernel[Darcy]:
-        """The kernel of the fitted law."""
-        pairs.refuse_mask("EquationError")
-        return law_kernel(pairs, face_mean=self.face_mean, fit=self.log_permeability)
-
-    def log_permeability(self, system: MeasuredSystem) -> Float[np.ndarray, " node"]:
-        """log b of one system in its own units."""
-        start = system.constant()
-        misfit = EquationResidual(system, log_constant=start, weak=self.weak)
-        return fit(misfit, regulariser=self.regulariser, start=start, noise=system.noise, search=self.search)
+    def misfit(self, system: MeasuredSystem, *, log_constant: float) -> Misfit:
+        """Of the equation."""
+        return EquationResidual(system, log_constant=log_constant, weak=self.weak)
 
 
 class EquationResidual(Misfit):
     """r_i = A₀⁻¹ (W f_i - A(b) u_i), or W⁻¹ in place of A₀⁻¹; A(b) u = Dᵀ(a D u)."""
 
     def __init__(self, system: MeasuredSystem, *, log_constant: float, weak: bool) -> None:
-        self.system, self.links, self.count = system, system.conductances.links, system.count
+        super().__init__(system)
         grid, volume = self.links.grid, self.links.volume
         medium = Darcy(grid, np.full(grid.shape, np.exp(log_constant)), system.conductances.mean)
         self.solve = medium.factor.solve if weak else lambda columns: columns / volume[:, None]

@@ -7,6 +7,7 @@ Four cells meet at a node, so the normal equations are banded; they are sums ove
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -18,6 +19,8 @@ from nipde.physics.quadrilaterals import Quadrilaterals
 #: Pairs whose stresses are held in memory together.
 PAIRS = 20
 
+#: Vectors at the nodes.
+Fields = Float[np.ndarray, "pair 2 x y"]
 Stresses = Callable[[Float[np.ndarray, "pair cell point 2 2"]], Float[np.ndarray, "term pair cell point 2 2"]]
 
 
@@ -33,18 +36,10 @@ class EquilibriumGap:
     terms: int
 
     @classmethod
-    def of(
-        cls,
-        mesh: Quadrilaterals,
-        stresses: Stresses,
-        *,
-        loads: Float[np.ndarray, "pair 2 x y"],
-        responses: Float[np.ndarray, "pair 2 x y"],
-    ) -> Self:
+    def of(cls, mesh: Quadrilaterals, stresses: Stresses, *, loads: Fields, responses: Fields) -> Self:
         """All pairs; `stresses` gives those of all terms for a coefficient of 1."""
         forces = mesh.nodal_forces(loads).reshape(len(loads), *mesh.shape, 2)[:, 1:-1, 1:-1]
-        gram, right = np.zeros(()), np.zeros(())
-        terms = 0
+        gram, right, terms = np.zeros(()), np.zeros(()), 0
         for first in range(0, len(loads), PAIRS):
             block = slice(first, first + PAIRS)
             columns, terms = _columns(mesh, stresses, responses[block])
@@ -53,21 +48,22 @@ class EquilibriumGap:
             right = right + (columns.mT @ target)[..., 0]
         return cls(gram, right, _places(mesh.cells, terms), mesh.cells, terms)
 
+    @cached_property
     def homogeneous(self) -> Float[np.ndarray, " term"]:
-        """The best coefficients of a homogeneous body."""
+        """The best coefficients of a homogeneous body, its matrix (the first two terms) of positive stiffness."""
         gram = self.gram.reshape(-1, 4, self.terms, 4, self.terms).sum((0, 1, 3))
         right = self.right.reshape(-1, 4, self.terms).sum((0, 1))
-        return np.linalg.lstsq(gram, right, rcond=1e-12)[0]
+        best = np.linalg.lstsq(gram, right, rcond=1e-12)[0]
+        return np.concatenate([np.maximum(best[:2], 1e-3 * np.abs(best[:2]).max()), best[2:]])
 
     def solve(
-        self, towards: Float[np.ndarray, "cell term"], *, pull: float | Float[np.ndarray, " term"]
+        self, towards: Float[np.ndarray, " term"], *, pull: float | Float[np.ndarray, " term"]
     ) -> Float[np.ndarray, "cell term"]:
         """Least squares, drawn `towards` given values with a share `pull` of every coefficient's own weight."""
-        total = int(np.prod(self.cells)) * self.terms
-        width = (self.cells[1] + 2) * self.terms
-        rows, columns = (
-            np.broadcast_to(self.places[places], self.gram.shape).reshape(-1) for places in (_ROW, _COLUMN)
-        )
+        towards = np.tile(towards, (self.cells[0] * self.cells[1], 1))
+        total, width = towards.size, (self.cells[1] + 2) * self.terms
+        around = (self.places[:, :, None], self.places[:, None])
+        rows, columns = (np.broadcast_to(places, self.gram.shape).reshape(-1) for places in around)
         lower = rows >= columns
         slots = (rows - columns)[lower] * total + columns[lower]
         band = np.bincount(slots, self.gram.reshape(-1)[lower], width * total).reshape(width, total)
@@ -81,11 +77,8 @@ class EquilibriumGap:
             return towards
 
 
-_ROW, _COLUMN = (slice(None), slice(None), None), (slice(None), None, slice(None))
-
-
 def term_forces(
-    mesh: Quadrilaterals, stresses: Stresses, responses: Float[np.ndarray, "pair 2 x y"]
+    mesh: Quadrilaterals, stresses: Stresses, responses: Fields
 ) -> Float[np.ndarray, "pair element local term 2"]:
     """∫ P_j(∇u_i) ∇N_a dx of every element and term."""
     nodal = np.moveaxis(responses.reshape(len(responses), 2, -1), 1, 2)
@@ -95,7 +88,7 @@ def term_forces(
 
 
 def _columns(
-    mesh: Quadrilaterals, stresses: Stresses, responses: Float[np.ndarray, "pair 2 x y"]
+    mesh: Quadrilaterals, stresses: Stresses, responses: Fields
 ) -> tuple[Float[np.ndarray, "node equation column"], int]:
     """Forces of the terms of the four cells around every interior node."""
     forces = term_forces(mesh, stresses, responses)

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Float
 
-from nipde.discretisation.links import Links
 from nipde.estimators.inverse.linearisation import Curvature, Linearisation, curvature_of
 from nipde.estimators.inverse.regularisation_path import FIRST_WEIGHT, Stage, least_risk, predictive_risk
 from nipde.estimators.inverse.regularisers import Regulariser
+from nipde.estimators.inverse.systems import MeasuredSystem
 
 #: Residuals below this share of the responses are rounding: a path ends there.
 ROUNDING = 1e-13
@@ -23,11 +23,10 @@ LONGEST_STEP = 1.5
 
 
 class Misfit(ABC):
-    """Residuals as a function of log b."""
+    """Residuals of one system as a function of log b."""
 
-    links: Links
-    #: n, the number of measured values.
-    count: int
+    def __init__(self, system: MeasuredSystem) -> None:
+        self.system, self.links = system, system.conductances.links
 
     @abstractmethod
     def linearise(self, log_permeability: Float[np.ndarray, " node"]) -> Linearisation:
@@ -61,9 +60,9 @@ def fit(
     misfit: Misfit, *, regulariser: Regulariser, start: float, noise: float | None, search: Search = LONG
 ) -> Float[np.ndarray, " node"]:
     """log b of least misfit and penalty, from the constant log b = `start`; `noise` is the standard deviation."""
-    path = _Path(misfit, regulariser, search, start)
+    path = _Path(misfit, regulariser, search, start, noise)
     if regulariser.weight is None:
-        selected = _select(path, noise)
+        selected = path.least_risk()
         return path.minimise(selected.state, selected.weight, last=True).log_permeability
     state, weight = path.state, FIRST_WEIGHT * path.unit
     while weight > 10 * regulariser.weight:
@@ -81,32 +80,13 @@ class _State:
     curvature_at: Float[np.ndarray, " node"]
 
 
-def _select(path: "_Path", noise: float | None) -> Stage[_State]:
-    """The stage of least risk: whole decades of λ, then half a decade to either side."""
-
-    def following(stage: Stage[_State]) -> Stage[_State]:
-        after = path.stage(stage.state, stage.weight / 10, noise)
-        # No parameter is held back and the risk still falls: the data are exact, and the end of the path is far.
-        if after.risk < stage.risk / 10 and after.effective_dof < 1.02 * stage.effective_dof:
-            after = path.stage(after.state, after.weight / 100, noise)
-        return after
-
-    first = path.stage(path.state, FIRST_WEIGHT * path.unit, noise)
-    best = least_risk(
-        first,
-        following,
-        stages=path.search.stages,
-        ended=lambda _, stage, best: stage.state.residuals.mean_square < ROUNDING**2,
-    )
-    beside = [path.stage(best.state, best.weight * factor, noise) for factor in (sqrt(10), 1 / sqrt(10))]
-    return min(best, *beside, key=lambda stage: stage.risk)
-
-
 class _Path:
     """Minima for given weights."""
 
-    def __init__(self, misfit: Misfit, regulariser: Regulariser, search: Search, start: float) -> None:
-        self.misfit, self.regulariser, self.search, self.start = misfit, regulariser, search, start
+    def __init__(
+        self, misfit: Misfit, regulariser: Regulariser, search: Search, start: float, noise: float | None
+    ) -> None:
+        self.misfit, self.regulariser, self.search, self.start, self.noise = misfit, regulariser, search, start, noise
         constant = np.full(misfit.links.grid.size, start)
         residuals = misfit.linearise(constant)
         self.state = _State(constant, residuals, curvature_of(residuals), constant)
@@ -114,12 +94,30 @@ class _Path:
         #: λ at which H and λR, for jumps of 1, have the same trace.
         self.unit = self.state.curvature.scale * len(constant) / (2 * float(np.sum(stiffness)))
 
-    def stage(self, state: _State, weight: float, noise: float | None) -> Stage[_State]:
+    def least_risk(self) -> Stage[_State]:
+        """The stage of least risk: whole decades of λ, then half a decade to either side."""
+
+        def following(stage: Stage[_State]) -> Stage[_State]:
+            after = self.stage(stage.state, stage.weight / 10)
+            # No parameter is held back and the risk still falls: the data are exact, and the end of the path is far.
+            if after.risk < stage.risk / 10 and after.effective_dof < 1.02 * stage.effective_dof:
+                after = self.stage(after.state, after.weight / 100)
+            return after
+
+        def ended(number: int, stage: Stage[_State], best: Stage[_State]) -> bool:
+            return stage.state.residuals.mean_square < ROUNDING**2
+
+        first = self.stage(self.state, FIRST_WEIGHT * self.unit)
+        best = least_risk(first, following, stages=self.search.stages, ended=ended)
+        beside = [self.stage(best.state, best.weight * factor) for factor in (sqrt(10), 1 / sqrt(10))]
+        return min(best, *beside, key=lambda stage: stage.risk)
+
+    def stage(self, state: _State, weight: float) -> Stage[_State]:
         """The minimum at a weight, and the expected error of its responses."""
         state = self.minimise(state, weight)
         effective_dof = state.curvature.effective_dof(self._penalty(state, weight))
         error = self.misfit.prediction_error(state.residuals, state.log_permeability)
-        risk = predictive_risk(error, effective_dof=effective_dof, count=self.misfit.count, noise=noise)
+        risk = predictive_risk(error, effective_dof=effective_dof, count=self.misfit.system.count, noise=self.noise)
         return Stage(state, weight, effective_dof, risk)
 
     def minimise(self, state: _State, weight: float, *, last: bool = False) -> _State:

@@ -15,7 +15,7 @@ from nipde.errors import KernelError
 from nipde.estimators.inverse.adjoint import AdjointGaussNewton
 from nipde.estimators.inverse.gauss_newton import Search
 from nipde.estimators.inverse.regularisers import SMOOTH, Regulariser
-from nipde.estimators.inverse.systems import check_law, permeability_each
+from nipde.estimators.inverse.systems import check_law
 from nipde.grid import Grid
 from nipde.kernels.base import Kernel
 from nipde.spectral.basis import basis_of, nodal_matrix
@@ -49,8 +49,7 @@ def permeability_of(
         if not bool(torch.isfinite(response).all()) or not bool((response[(..., *kernel.grid.inner)] != 0).any()):
             fields.append(np.full(kernel.grid.shape, np.nan))
             continue
-        pairs = Pairs(kernel.grid, loads, response)
-        fields.append(permeability_each(pairs, face_mean=face_mean, fit=estimator.log_permeability)[0])
+        fields.append(estimator.permeability(Pairs(kernel.grid, loads, response))[0])
     return like.new_tensor(np.stack(fields)).reshape(*kernel.batch, 1, *kernel.grid.shape)
 
 

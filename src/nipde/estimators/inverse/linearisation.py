@@ -5,7 +5,6 @@ u measured). Mean squares are Σ q r², Σ q = 1. Steps solve (H + λR) s = -g: 
 conjugate gradients on large ones, where H = Jᵀ A⁻¹ q A⁻¹ J is known as a product only.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -56,12 +55,8 @@ class Linearisation:
         """Jᵀ A⁻¹ q A⁻¹ J, all of it."""
         if self.weights.shape[1] > 1:
             return self._pair_by_pair()
-        return self.sensitivity.gram(self._inner())
-
-    def _inner(self) -> Float[np.ndarray, "unknown unknown"]:
-        """A⁻¹ q A⁻¹."""
         green = self.solve(np.eye(len(self.residual)))
-        return (green.T * self.weights[:, 0]) @ green
+        return self.sensitivity.gram((green.T * self.weights[:, 0]) @ green)
 
     def _pair_by_pair(self) -> Float[np.ndarray, "cell cell"]:
         """Row by row, for pairs measured at different nodes."""
@@ -75,34 +70,22 @@ class Linearisation:
         return total
 
 
-class Curvature(ABC):
-    """H at one state; R comes with every call."""
-
-    #: Mean of H's diagonal.
-    scale: float
-
-    @abstractmethod
-    def step(self, gradient: Float[np.ndarray, " cell"], penalty: sparse.csr_array) -> Float[np.ndarray, " cell"]:
-        """-(H + penalty)⁻¹ gradient."""
-
-    @abstractmethod
-    def effective_dof(self, penalty: sparse.csr_array) -> float:
-        """tr (H + penalty)⁻¹ H, the number of parameters that the data determine."""
-
-
-class DenseCurvature(Curvature):
-    """All of H."""
+class DenseCurvature:
+    """All of H at one state; R comes with every call."""
 
     def __init__(self, state: Linearisation) -> None:
         self.matrix = state.curvature()
         self.scale = float(np.trace(self.matrix)) / len(self.matrix)
 
     def step(self, gradient: Float[np.ndarray, " cell"], penalty: sparse.csr_array) -> Float[np.ndarray, " cell"]:
-        """One triangular solve."""
+        """-(H + penalty)⁻¹ gradient, by one triangular solve."""
         return -dense.cho_solve(self._factor(penalty), gradient, check_finite=False)
 
     def effective_dof(self, penalty: sparse.csr_array) -> float:
-        """N - tr (H + penalty)⁻¹ penalty: only the entries of the inverse that the sparse penalty meets."""
+        """tr (H + penalty)⁻¹ H, the number of parameters that the data determine.
+
+        It is N - tr (H + penalty)⁻¹ penalty: only the entries of the inverse that the sparse penalty meets count.
+        """
         factor, lower = self._factor(penalty)
         inverse, _ = dense.lapack.dpotri(factor, lower=lower)
         entries = penalty.tocoo()
@@ -125,7 +108,7 @@ class DenseCurvature(Curvature):
         )  # fmt: skip
 
 
-class IterativeCurvature(Curvature):
+class IterativeCurvature:
     """H as a product: every conjugate gradient step costs two solves per pair."""
 
     def __init__(self, state: Linearisation) -> None:
@@ -151,6 +134,10 @@ class IterativeCurvature(Curvature):
         total = LinearOperator((size, size), matvec=lambda x: self.state.product(x) + penalty @ x, dtype=float)
         near = LinearOperator((size, size), matvec=nearby.solve, dtype=float)
         return cg(total, right, rtol=CG_TOLERANCE, maxiter=CG_STEPS, M=near)[0]
+
+
+#: Both have `scale`, the mean of H's diagonal.
+Curvature = DenseCurvature | IterativeCurvature
 
 
 def curvature_of(state: Linearisation) -> Curvature:

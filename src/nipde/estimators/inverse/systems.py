@@ -3,7 +3,6 @@
 If f/f₀ and u/u₀ give the permeability b, then f and u give b f₀/u₀.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 
@@ -12,13 +11,9 @@ import torch
 from jaxtyping import Float
 
 from nipde.context.pairs import Pairs
-from nipde.context.scaling import Scaling
-from nipde.discretisation.checkerboard import fix_checkerboard_gauge
-from nipde.discretisation.links import FaceMean
-from nipde.discretisation.sensitivity import Conductances, conductances_of
+from nipde.discretisation.sensitivity import Conductances
 from nipde.errors import PairsError, PhysicsError
 from nipde.grid import Grid
-from nipde.kernels.law import LawKernel
 from nipde.physics.darcy import Darcy
 
 
@@ -57,28 +52,25 @@ class MeasuredSystem:
         return log(own / across if across > 0 else np.sqrt(own / size))
 
 
-def permeability_each(
-    pairs: Pairs, *, face_mean: FaceMean, fit: Callable[[MeasuredSystem], Float[np.ndarray, " node"]]
-) -> Float[np.ndarray, "system *space"]:
-    """`fit` for every system of a batch; the permeabilities in physical units, in the gauge of least variation."""
-    check_law(pairs.grid, pairs.components)
-    pairs.check_finite()
-    precision = torch.finfo(pairs.responses.dtype).eps
-    exact = pairs.to(dtype=torch.float64, device="cpu")
-    scaling = Scaling.of(exact)
-    systems = _systems(conductances_of(pairs.grid, face_mean), scaling.normalised(exact), precision)
-    logs = torch.tensor(np.stack([fit(system) for system in systems])).view(-1, *pairs.grid.shape)
-    unit = (1 / scaling.kernel).reshape(-1, *(1,) * pairs.grid.dimension)
-    return (fix_checkerboard_gauge(pairs.grid, logs, face_mean.power).exp() * unit).numpy()
-
-
-def law_kernel(
-    pairs: Pairs, *, face_mean: FaceMean, fit: Callable[[MeasuredSystem], Float[np.ndarray, " node"]]
-) -> LawKernel[Darcy]:
-    """The kernel of the fitted laws, in the pairs' precision and place."""
-    fields = permeability_each(pairs, face_mean=face_mean, fit=fit)
-    laws = tuple(Darcy(pairs.grid, field, face_mean) for field in fields)
-    return LawKernel(pairs.grid, laws, pairs.responses.new_ones(pairs.batch))
+def systems_of(pairs: Pairs, conductances: Conductances, *, precision: float) -> list[MeasuredSystem]:
+    """Systems of a batch of normalised pairs; exact responses still carry the rounding of their `precision`."""
+    shape, unknown = (-1, pairs.count, pairs.grid.size), conductances.links.unknown
+    mask = torch.ones((), dtype=torch.bool) if pairs.mask is None else pairs.mask
+    parts = (pairs.loads, pairs.responses, mask.expand_as(pairs.responses))
+    fields = [field.reshape(shape).numpy()[..., unknown].swapaxes(1, 2) for field in parts]
+    noises: list[float | None] = [None] * len(fields[0])
+    if pairs.noise is not None:
+        deviations = torch.as_tensor(pairs.noise, dtype=torch.float64).cpu().expand(pairs.batch).reshape(-1)
+        noises = [max(float(deviation), precision) for deviation in deviations]
+    systems, volume = [], conductances.links.volume[:, None]
+    for loads, responses, measured, noise in zip(*fields, noises, strict=True):
+        if not measured.any():
+            raise PairsError(expected="a measured value inside the domain", got="none", remedy="check the mask")
+        alike = bool(np.all(measured == measured[:, :1]))
+        weights = (measured[:, :1] if alike else measured) * volume
+        weights = weights / (np.sum(weights) * (measured.shape[1] / weights.shape[1]))
+        systems.append(MeasuredSystem(conductances, loads * volume, np.where(measured, responses, 0.0), weights, noise))
+    return systems
 
 
 def check_law(grid: Grid, components: tuple[int, int]) -> None:
@@ -93,39 +85,3 @@ def check_law(grid: Grid, components: tuple[int, int]) -> None:
             expected="a Dirichlet axis", got="none: the response is fixed only up to a constant",
             remedy="give one axis a Dirichlet boundary",
         )  # fmt: skip
-
-
-def _systems(conductances: Conductances, pairs: Pairs, precision: float) -> list[MeasuredSystem]:
-    """Systems of a batch of normalised pairs; exact responses still carry the rounding of their precision."""
-    size, unknown = pairs.grid.size, conductances.links.unknown
-    loads, responses = (
-        field.reshape(-1, pairs.count, size).numpy()[..., unknown] for field in (pairs.loads, pairs.responses)
-    )
-    mask = torch.ones((), dtype=torch.bool) if pairs.mask is None else pairs.mask
-    masks = mask.expand_as(pairs.responses).reshape(-1, pairs.count, size).numpy()[..., unknown]
-    noises: list[float | None] = [None] * len(loads)
-    if pairs.noise is not None:
-        deviations = torch.as_tensor(pairs.noise, dtype=torch.float64).cpu().expand(pairs.batch).reshape(-1)
-        noises = [max(float(deviation), precision) for deviation in deviations]
-    return [
-        _system(conductances, load, response, measured, noise)
-        for load, response, measured, noise in zip(loads, responses, masks, noises, strict=True)
-    ]
-
-
-def _system(
-    conductances: Conductances, loads: np.ndarray, responses: np.ndarray, mask: np.ndarray, noise: float | None
-) -> MeasuredSystem:
-    if not mask.any():
-        raise PairsError(expected="a measured value inside the domain", got="none", remedy="check the mask")
-    volume = conductances.links.volume[:, None]
-    columns = mask[:1] if np.all(mask == mask[0]) else mask
-    weights = columns.T * volume
-    weights = weights / (np.sum(weights) * (len(mask) / weights.shape[1]))
-    return MeasuredSystem(
-        conductances=conductances,
-        cell_loads=loads.T * volume,
-        responses=np.where(mask, responses, 0.0).T,
-        weights=weights,
-        noise=noise,
-    )
