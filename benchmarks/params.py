@@ -1,8 +1,12 @@
 """The sizes of the paper's models, rebuilt: every printed parameter count beside ours."""
 
+from itertools import product
 from typing import Any
 
-from torch import nn
+import numpy as np
+import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
 
 from nipde.estimators.paper.afno import AFNO
 from nipde.estimators.paper.nao import NAO
@@ -55,10 +59,29 @@ def _count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+def dead_weights(multiplier: SpectralFilter) -> Bool[Tensor, "corner *modes pair"]:
+    """Numbers of a field's weights in a filter that never act.
+
+    Entries that a later corner covers, and imaginary parts of waves that have no sine (the mean; at even n also
+    the alternating wave): a real field cannot show them.
+    """
+    waves = np.stack(np.meshgrid(*(np.arange(kept) for kept in reversed(multiplier.waves)), indexing="ij"), -1)
+    waves = waves.reshape(-1, len(multiplier.shape))[:, ::-1]  # mode -> wave along x, y, z
+    has_sine = (waves > 0) & (2 * waves != np.array(multiplier.shape))
+    parities = np.array(list(product((False, True), repeat=len(multiplier.shape))))
+    exists = np.all(has_sine[:, None] | ~parities, axis=-1)  # mode, parity
+    turned = (multiplier.turns != 0).cpu().numpy().astype(int)
+    shown = np.einsum("mp,crpq,mq->mcr", exists.astype(int), turned, exists.astype(int)) > 0
+    used = np.zeros((multiplier.weight[0, ..., 0].numel(), 2), dtype=bool)
+    acts = multiplier.acts.cpu().numpy()
+    np.logical_or.at(used, multiplier.selector.cpu().numpy()[acts], shown[acts])
+    return torch.tensor(~used.reshape(multiplier.weight.shape[1:]))
+
+
 def _dead(model: nn.Module) -> int:
     """Numbers that are stored and counted but never act."""
     filters = [part for part in model.modules() if isinstance(part, SpectralFilter)]
-    return sum(int(part.dead.sum()) * len(part.weight) for part in filters)
+    return sum(int(dead_weights(part).sum()) * len(part.weight) for part in filters)
 
 
 def _afno_layer() -> dict[str, int]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.params import dead_weights
 from nipde.boundary import Neumann, Periodic
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
@@ -156,7 +157,7 @@ def test_pairs_have_gradients_too(kind):
 @every_kind
 def test_every_parameter_acts_but_the_dead_ones(kind, grid, components):
     model = build(kind, grid, components=components)
-    dead = {part.weight: part.dead for part in model.modules() if isinstance(part, SpectralFilter)}
+    dead = {part.weight: dead_weights(part) for part in model.modules() if isinstance(part, SpectralFilter)}
     found = gradients(model, answer(model, some(grid, batch=(8,), components=components)))  # no relu rests by chance
     assert bool(dead) == kind.startswith("NIPS")
     for (name, parameter), gradient in zip(model.named_parameters(), found, strict=True):

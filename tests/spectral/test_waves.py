@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.spectral.waves import Scratch, analysis, synthesis, wave_matrices
+from nipde.spectral.waves import analysis, synthesis, wave_matrices
 
 SHAPES = [(7,), (8,), (7, 9), (8, 6), (7, 6), (5, 7, 3), (4, 6, 8), (5, 4, 7)]
 CASES = [(shape, tuple(n // 2 + 1 for n in shape)) for shape in SHAPES]
@@ -206,19 +206,3 @@ def test_matrices_first_asked_for_in_inference_mode_can_be_trained_with():
     field = normal(1, 23, 1).requires_grad_()
     analysis(field, matrices_of((23,), (5,))).sum().backward()
     assert field.grad is not None
-
-
-@pytest.mark.parametrize(("shape", "waves"), [((9,), (5,)), ((8, 7), (5, 4)), ((5, 6, 7), (3, 4, 4))], ids=str)
-def test_scratch_changes_no_bit_and_is_used_again(shape, waves):
-    generator = torch.Generator().manual_seed(3)
-    scratch = Scratch()
-    for _ in range(2):
-        field = torch.randn(2, *shape, 3, generator=generator, dtype=torch.float64)
-        matrices = wave_matrices(shape, waves, like=field)
-        with torch.no_grad():
-            modes, kept = analysis(field, matrices), analysis(field, matrices, scratch)
-            assert torch.equal(kept, modes)
-            assert torch.equal(synthesis(modes, matrices, scratch), synthesis(modes, matrices))
-            assert torch.equal(kept, modes)  # what is returned is not scratch
-    assert scratch("a", field, 4).data_ptr() == scratch("a", field, 4).data_ptr()
-    assert scratch("a", field, 4).data_ptr() != scratch("b", field, 4).data_ptr()

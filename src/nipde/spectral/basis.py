@@ -11,9 +11,10 @@ Modes are ordered by rising wavenumber, so that truncation keeps the first ones 
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from nipde.boundary import Boundary, Dirichlet, Neumann, Periodic
 from nipde.errors import GridError
@@ -22,107 +23,67 @@ from nipde.grid import Axis
 
 @dataclass(frozen=True)
 class Basis(ABC):
-    """The first `modes` eigenfunctions on a stretch of the given length."""
+    """The first `modes` eigenfunctions on an interval of the given length."""
 
     length: float
     modes: int
+    #: Nodes of an axis on which all functions are zero.
+    zeros: ClassVar[int] = 0
 
     @property
-    @abstractmethod
     def wavenumbers(self) -> Float[np.ndarray, " mode"]:
         """k of every mode, in radians per unit of length."""
+        return np.pi / self.length * self._waves()[0]
 
-    @abstractmethod
     def values(self, points: Float[np.ndarray, " point"], *, derivative: int = 0) -> Float[np.ndarray, "point mode"]:
         """φ_mode(point), or its first derivative."""
-
-    @staticmethod
-    @abstractmethod
-    def resolved(axis: Axis) -> int:
-        """How many modes the nodes of an axis tell apart."""
-
-    def _harmonic(self, points: np.ndarray, *, phase: float, derivative: int) -> Float[np.ndarray, "point mode"]:
-        """cos(kx - phase), normalised; a derivative turns the phase by -π/2 and multiplies by k."""
-        k = self.wavenumbers
+        k, is_sine = self.wavenumbers, self._waves()[1]
         amplitude = np.where(k == 0, 1.0, np.sqrt(2.0)) / np.sqrt(self.length) * k**derivative
         angle = np.multiply.outer(points, k)
-        turned = phase - derivative * np.pi / 2
-        return amplitude * (np.cos(angle) * np.round(np.cos(turned)) + np.sin(angle) * np.round(np.sin(turned)))
+        cosine, sine = np.cos(angle), np.sin(angle)
+        return amplitude * (np.where(is_sine, cosine, -sine) if derivative else np.where(is_sine, sine, cosine))
+
+    @abstractmethod
+    def _waves(self) -> tuple[Int[np.ndarray, " mode"], Bool[np.ndarray, " mode"]]:
+        """Half waves along the length, kL/π, of every mode; and whether it is a sine."""
 
 
-@dataclass(frozen=True)
 class Sine(Basis):
     """Vanishes at both ends."""
 
-    @property
-    def wavenumbers(self) -> Float[np.ndarray, " mode"]:
-        """π/L, 2π/L, …"""
-        return np.pi / self.length * np.arange(1, self.modes + 1)
+    zeros = 2
 
-    def values(self, points: Float[np.ndarray, " point"], *, derivative: int = 0) -> Float[np.ndarray, "point mode"]:
-        """√(2/L) sin(kx)."""
-        return self._harmonic(points, phase=np.pi / 2, derivative=derivative)
-
-    @staticmethod
-    def resolved(axis: Axis) -> int:
-        """Interior nodes."""
-        return axis.nodes - 2
+    def _waves(self) -> tuple[Int[np.ndarray, " mode"], Bool[np.ndarray, " mode"]]:
+        return np.arange(1, self.modes + 1), np.full(self.modes, True)
 
 
-@dataclass(frozen=True)
 class Cosine(Basis):
     """Flat at both ends; starts with the constant."""
 
-    @property
-    def wavenumbers(self) -> Float[np.ndarray, " mode"]:
-        """0, π/L, 2π/L, …"""
-        return np.pi / self.length * np.arange(self.modes)
-
-    def values(self, points: Float[np.ndarray, " point"], *, derivative: int = 0) -> Float[np.ndarray, "point mode"]:
-        """√(2/L) cos(kx)."""
-        return self._harmonic(points, phase=0.0, derivative=derivative)
-
-    @staticmethod
-    def resolved(axis: Axis) -> int:
-        """All nodes."""
-        return axis.nodes
+    def _waves(self) -> tuple[Int[np.ndarray, " mode"], Bool[np.ndarray, " mode"]]:
+        return np.arange(self.modes), np.full(self.modes, False)
 
 
-@dataclass(frozen=True)
 class Fourier(Basis):
     """Periodic: constant, cos, sin, cos, sin, …; on an even grid the last one is the alternating cosine."""
 
-    @property
-    def wavenumbers(self) -> Float[np.ndarray, " mode"]:
-        """0, 2π/L, 2π/L, 4π/L, 4π/L, …"""
-        return 2 * np.pi / self.length * ((np.arange(self.modes) + 1) // 2)
-
-    def values(self, points: Float[np.ndarray, " point"], *, derivative: int = 0) -> Float[np.ndarray, "point mode"]:
-        """√(2/L) cos(kx) on odd places, √(2/L) sin(kx) on even ones."""
-        cosines = self._harmonic(points, phase=0.0, derivative=derivative)
-        sines = self._harmonic(points, phase=np.pi / 2, derivative=derivative)
-        is_sine = (np.arange(self.modes) % 2 == 0) & (np.arange(self.modes) > 0)
-        return np.where(is_sine, sines, cosines)
-
-    @staticmethod
-    def resolved(axis: Axis) -> int:
-        """All nodes."""
-        return axis.nodes
+    def _waves(self) -> tuple[Int[np.ndarray, " mode"], Bool[np.ndarray, " mode"]]:
+        place = np.arange(self.modes)
+        return (place + 1) // 2 * 2, (place % 2 == 0) & (place > 0)
 
 
 FITTING: dict[type[Boundary], type[Basis]] = {Dirichlet: Sine, Neumann: Cosine, Periodic: Fourier}
 
 
 def basis_of(axis: Axis, *, modes: int | None = None) -> Basis:
-    """The basis that fits the axis' boundary; all resolved modes unless fewer are asked for."""
+    """The basis that fits the axis' boundary; all resolved modes unless `modes` says fewer."""
     kind = FITTING[type(axis.boundary)]
-    resolved = kind.resolved(axis)
+    resolved = axis.nodes - kind.zeros
     if modes is not None and not 1 <= modes <= resolved:
         raise GridError(
-            expected=f"1 to {resolved} modes on an axis of {axis.nodes} nodes ({axis.boundary.name})",
-            got=modes,
+            expected=f"1 to {resolved} modes on an axis of {axis.nodes} nodes ({axis.boundary.name})", got=modes,
             remedy="retain fewer modes or refine the grid",
-        )
+        )  # fmt: skip
     return kind(axis.length, modes or resolved)
 
 

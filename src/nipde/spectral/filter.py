@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -53,26 +53,7 @@ class SpectralFilter(nn.Module):
         """F⁻¹(R · F v), written plainly; attention layers use the parts."""
         matrices = self.matrices(values)
         coefficients = analysis(values, matrices)
-        return synthesis((self.blocks().to(values) @ coefficients), matrices)
-
-    @property
-    def dead(self) -> Bool[Tensor, "corner *modes pair"]:
-        """Numbers of a field's weights that never act.
-
-        Entries that a later corner covers, and imaginary parts of waves that have no sine (the mean; at even n also
-        the alternating wave): a real field cannot show them.
-        """
-        waves = np.stack(np.meshgrid(*(np.arange(kept) for kept in reversed(self.waves)), indexing="ij"), -1)
-        waves = waves.reshape(-1, len(self.shape))[:, ::-1]  # mode -> wave along x, y, z
-        has_sine = (waves > 0) & (2 * waves != np.array(self.shape))
-        parities = np.array(list(product((False, True), repeat=len(self.shape))))
-        exists = np.all(has_sine[:, None] | ~parities, axis=-1)  # mode, parity
-        turned = (self.turns != 0).cpu().numpy().astype(int)
-        shown = np.einsum("mp,crpq,mq->mcr", exists.astype(int), turned, exists.astype(int)) > 0
-        used = np.zeros((self.weight[0, ..., 0].numel(), 2), dtype=bool)
-        acts = self.acts.cpu().numpy()
-        np.logical_or.at(used, self.selector.cpu().numpy()[acts], shown[acts])
-        return torch.tensor(~used.reshape(self.weight.shape[1:]))
+        return synthesis(self.blocks().to(values) @ coefficients, matrices)
 
 
 def _places(shape: Sequence[int], modes: Sequence[int], waves: Sequence[int]) -> NDArray[np.int64]:
@@ -116,7 +97,6 @@ def _check_modes(shape: Sequence[int], modes: Sequence[int]) -> None:
     fits = len(modes) == len(shape) and all(1 <= m <= n // 2 + 1 for m, n in zip(modes, shape, strict=True))
     if not fits:
         raise GridError(
-            expected=f"one number of modes per axis, at most {tuple(n // 2 + 1 for n in shape)}",
-            got=tuple(modes),
+            expected=f"one number of modes per axis, at most {tuple(n // 2 + 1 for n in shape)}", got=tuple(modes),
             remedy="retain fewer modes or refine the grid",
-        )
+        )  # fmt: skip

@@ -23,7 +23,6 @@ from nipde.estimators.paper.fourier_attention import fourier_attention, fourier_
 from nipde.estimators.paper.token_model import Factors, TokenConfig, TokenModel
 from nipde.kernels.nonlinear import PreprocessedPredictor
 from nipde.spectral.filter import SpectralFilter
-from nipde.spectral.waves import Scratch
 
 #: Samples are worked through together while their tokens take about this much memory; see docs/explanation/design.md.
 TILE_BYTES = 4_000_000
@@ -66,27 +65,24 @@ class NIPS(TokenModel):
         scale = self.attention_scale(self.channels)
         couplings = [coupling(layer.maps.projections(), scale) for layer in layers[:-1]]
         if torch.compiler.is_compiling():
-            return self._tile(tokens, layers, blocks, couplings, Scratch())  # a traced batch has no size to cut
+            return self._tile(tokens, layers, blocks, couplings)  # a traced batch has no size to cut
         together = max(1, TILE_BYTES // (tokens[0].numel() * tokens.element_size()))
-        scratch = Scratch()
-        tiles = [self._tile(tile, layers, blocks, couplings, scratch) for tile in tokens.split(together)]
+        tiles = [self._tile(tile, layers, blocks, couplings) for tile in tokens.split(together)]
         left, right = zip(*tiles, strict=True)
         return torch.cat(left), torch.cat(right)
 
-    def _tile(
-        self, tokens: Tensor, layers: list[NIPSLayer], blocks: list[Tensor], couplings: list[Tensor], scratch: Scratch
-    ) -> Factors:
+    def _tile(self, tokens: Tensor, layers: list[NIPSLayer], blocks: list[Tensor], couplings: list[Tensor]) -> Factors:
         """The whole network on a few samples; inside, tokens are (field, *space, sample, pair)."""
         samples, last = tokens.shape[0], layers[-1]
         matrices = last.filter.matrices(tokens)
         refined = self.input_norm(tokens).transpose(0, 1).reshape(self.fields, *self.grid.shape, samples, self.pairs)
         for layer, block, couple in zip(layers, blocks, couplings, strict=False):
-            attended = fourier_attention(refined, block, couple, matrices=matrices, scratch=scratch)
+            attended = fourier_attention(refined, block, couple, matrices=matrices)
             if layer.norm is not None:
                 refined = layer.norm(attended).add_(refined)
         maps, shrink = last.maps.projections(), 1 / sqrt(self.channels)
         maps = maps._replace(query=maps.query * shrink, query_bias=maps.query_bias * shrink)
-        factors = fourier_factors(refined, blocks[-1], maps, matrices=matrices, scratch=scratch)
+        factors = fourier_factors(refined, blocks[-1], maps, matrices=matrices)
         left, right = (factor.flatten(0, -3).transpose(0, 1) for factor in factors)
         return left, right
 

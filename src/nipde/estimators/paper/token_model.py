@@ -73,20 +73,12 @@ class TokenModel(Model, ABC):
         first = next(self.parameters())
         precision = torch.promote_types(first.dtype, torch.float32)
         wide = torch.promote_types(pairs.loads.dtype, torch.float32)
-        fields = [
-            field.to(wide).reshape(-1, self.pairs, self.tokens // 2).mT for field in (pairs.loads, pairs.responses)
-        ]
-        units = [torch.ones(1)] * 2 if scaling is None else [scaling.load, scaling.response]
-        # Transposing and scaling as one product with a scaled unit matrix: BLAS reads rows and columns equally fast.
-        scales = [torch.diag_embed((1 / unit.to(field)).reshape(-1, 1).expand(field.shape[0], self.pairs))
-                  for field, unit in zip(fields, units, strict=True)]  # fmt: skip
-        if torch.compiler.is_compiling() or any(field.requires_grad for field in fields):
-            tokens = torch.cat([field @ scale for field, scale in zip(fields, scales, strict=True)], dim=1)
-        else:
-            tokens = fields[0].new_empty(fields[0].shape[0], self.tokens, self.pairs)
-            for field, scale, into in zip(fields, scales, tokens.chunk(2, dim=1), strict=True):
-                torch.bmm(field, scale, out=into)
-        return tokens.to(device=first.device, dtype=precision)
+        shape = (-1, self.pairs, self.tokens // 2)
+        fields = [field.to(wide).reshape(shape) for field in (pairs.loads, pairs.responses)]
+        if scaling is not None:
+            units = (scaling.load, scaling.response)
+            fields = [field / unit.to(field).reshape(-1, 1, 1) for field, unit in zip(fields, units, strict=True)]
+        return torch.cat(fields, dim=2).mT.contiguous().to(device=first.device, dtype=precision)
 
     def attention_scale(self, channels: int) -> float:
         """dx / √d_k: every node stands for an equal share of a volume of 1."""
