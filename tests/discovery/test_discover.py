@@ -10,8 +10,8 @@ import nipde
 from nipde.boundary import Neumann
 from nipde.discovery.discover import discover, split
 from nipde.errors import KernelError, PairsError
-from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
+from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.grid import Axis, Grid
 from nipde.measurements.measurement import Measurement, Source
 from nipde.measurements.units import Units

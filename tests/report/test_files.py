@@ -15,8 +15,8 @@ import torch
 import nipde
 from nipde.discovery.discover import discover
 from nipde.errors import NipdeError
-from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
+from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.grid import Axis, Grid
 from nipde.measurements.measurement import Measurement, Note, Source
 from nipde.measurements.parse import parse
