@@ -80,10 +80,10 @@ def calm(own, small, tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_training_learns_and_leaves_four_files(calm, kind):
+def test_training_learns_and_leaves_its_files(calm, kind):
     path, run = calm[kind]
     assert (run.step, run.stopped_by, run.notes) == (20, 0, [])
-    assert {file.name for file in path.iterdir()} == {"recipe.json", "log.csv", BEST, LAST}
+    assert {file.name for file in path.iterdir()} == {".lock", "recipe.json", "log.csv", BEST, LAST}
     losses = [float(row["loss"]) for row in read_log(path / "log.csv")]
     assert np.mean(losses[-5:]) < (0.99 if kind == "nips" else 1.0) * np.mean(losses[:5])
     kept = json.loads((path / "recipe.json").read_text())

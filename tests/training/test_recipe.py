@@ -65,7 +65,7 @@ def test_a_recipe_of_an_earlier_version_means_what_it_meant():
 def test_a_recipe_of_another_version_is_refused(change):
     with pytest.raises(TrainingError) as error:
         TrainingRecipe.from_dict(RECIPE.to_dict() | change)
-    assert "'colour'" in error.value.got
+    assert "colour" in error.value.got
     with pytest.raises(TrainingError, match="unreadable recipe"):
         TrainingRecipe.from_dict({"steps": 3})
 

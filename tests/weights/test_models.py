@@ -170,7 +170,7 @@ def test_an_incomplete_record_is_refused(saved, name):
     rewritten(saved, record=lambda record: {key: value for key, value in record.items() if key != name})
     with pytest.raises(CheckpointError) as error:
         load(saved)
-    assert error.value.got == f"no {name}"
+    assert f'"{name}"' in error.value.got
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,9 @@ def test_another_network_than_the_weights_is_refused(saved, change):
 
 def test_missing_weights_are_refused(saved):
     rewritten(saved, tensors=lambda kept: {name: value for name, value in kept.items() if "input_norm" not in name})
-    with pytest.raises(CheckpointError, match=r"Missing key.*input_norm\.weight"):
+    with pytest.raises(CheckpointError) as error:
         load(saved)
+    assert "input_norm" in error.value.got
 
 
 def test_a_broken_calibration_is_refused(tmp_path):

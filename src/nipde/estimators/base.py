@@ -7,8 +7,13 @@ from typing import Any, ClassVar, Protocol, Self
 from torch import nn
 
 from nipde.context.pairs import Pairs
+from nipde.errors import PairsError
 from nipde.grid import Grid
 from nipde.kernels.base import Predictor
+from nipde.records import dataclass_from_json
+
+#: Largest numbers of a config: what is beyond them is a mistake, and would take all memory before it is noticed.
+MOST, MOST_OF, MOST_NODES = 2**14, {"layers": 64, "dimension": 3}, 2**20
 
 
 class Estimator(Protocol):
@@ -20,14 +25,21 @@ class Estimator(Protocol):
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Everything that rebuilds a trainable model except its weights; fields are numbers, words, tuples or a grid."""
+    """Everything that rebuilds a trainable model but its weights: sizes from 1 on, words, tuples of these, a grid."""
 
     #: Name of the model in the registry.
     kind: ClassVar[str]
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # JSON has neither tuples nor grids
-            object.__setattr__(self, field.name, _from_json(getattr(self, field.name)))
+        for field in fields(self):  # as JSON has them
+            if isinstance(value := getattr(self, field.name), list):
+                object.__setattr__(self, field.name, tuple(value))
+        for name, value in vars(self).items():
+            if isinstance(value, Grid) and value.size > MOST_NODES:
+                raise PairsError(expected=f"at most {MOST_NODES} nodes", got=value.size, remedy="use a coarser grid")
+            for one in value if isinstance(value, tuple) else (value,):
+                if type(one) is int and not 1 <= one <= (most := MOST_OF.get(name, MOST)):
+                    raise PairsError(expected=f"{name} from 1 to {most}", got=one, remedy="build a smaller network")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, with the kind."""
@@ -36,7 +48,7 @@ class ModelConfig:
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
         """Rebuild from JSON form."""
-        return cls(**{name: value for name, value in record.items() if name != "kind"})
+        return dataclass_from_json({name: value for name, value in record.items() if name != "kind"}, cls)
 
 
 class Model(nn.Module):
@@ -73,9 +85,3 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, Grid):
         return value.to_dict()
     return list(value) if isinstance(value, tuple) else value
-
-
-def _from_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return Grid.from_dict(value)
-    return tuple(value) if isinstance(value, list) else value

@@ -3,6 +3,7 @@
 import csv
 import io
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +11,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from nipde.errors import needing
+from nipde.errors import CheckpointError, needing
+from nipde.records import MALFORMED, short
 from nipde.training.loop import Callback, Report
-from nipde.training.run import SIGNALS, Run, begin
-from nipde.training.validation import Validated, Validator, mean_of
+from nipde.training.processes import SIGNALS
+from nipde.training.run import Run, Validated, begin
+from nipde.training.validation import Validator, mean_of
 from nipde.weights import checkpoint
-from nipde.weights.models import BEST, LAST, tensors_of
+from nipde.weights.models import BEST, LAST, card, tensors_of
 
 COLUMNS = ("step", "seconds", "loss", "rate", "gradient_norm", "held_out", "in_context")
 
@@ -106,12 +109,16 @@ class Log(Callback):
 
 @contextmanager
 def listening(run: Run) -> Iterator[None]:
-    """Until the end of the block, SIGTERM, SIGINT and SIGUSR1 ask the run to end after the step at hand."""
+    """Until the end of the block, SIGTERM, SIGINT and SIGUSR1 ask the run to end after the step at hand.
+
+    A thread other than the first receives none.
+    """
 
     def receive(number: int, frame: FrameType | None) -> None:
         run.pending_signal = number
 
-    before = {number: signal.signal(number, receive) for number in SIGNALS}
+    heard = SIGNALS if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, receive) for number in heard}
     try:
         yield
     finally:
@@ -123,16 +130,28 @@ def read_log(path: Path) -> list[dict[str, str]]:
     """Whole rows of a log; a row that a kill cut short does not count."""
     if not path.exists():
         return []
-    text = path.read_text()
-    return list(csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1])))
+    with checkpoint.open_regular(path) as file:
+        whole = file.read().rpartition(b"\n")[0]
+    try:
+        rows = list(csv.DictReader(io.StringIO(whole.decode())))
+        for row in rows:
+            if tuple(row) != COLUMNS or int(row["step"]) < 0:
+                raise ValueError(row)
+            _ = [float(value) for value in row.values() if value]
+    except (csv.Error, *MALFORMED) as error:
+        raise CheckpointError(f"{path} is damaged", expected="rows of numbers", got=short(str(error))) from error
+    return rows
 
 
 def history(folder: Path) -> dict[str, Any]:
     """How the best weights of a run were trained, for `nipde.weights.publish`: its record, and the validation curve."""
-    record = checkpoint.load(folder / BEST)[1]
+    record = card(folder / BEST)
+    names = ("recipe", "grid", "data", "step", "seconds", "validation")
+    if missing := [name for name in names if name not in record]:
+        raise CheckpointError(f"{folder / BEST}", expected="weights of a run", got=f"no {missing[0]} in its record")
     rows = [row for row in read_log(folder / "log.csv") if row["held_out"]]
     return {
-        "training": {name: record[name] for name in ("recipe", "grid", "data", "step", "seconds", "validation")},
+        "training": {name: record[name] for name in names},
         "curve": [{name: float(row[name]) for name in ("step", "seconds", "held_out")} for row in rows],
     }
 

@@ -1,6 +1,5 @@
 """One call: a recipe, archives and a folder in; the best weights by validation out, and a log of how they came."""
 
-import fcntl
 import os
 import signal
 import warnings
@@ -8,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+from nipde.atomic import PARTIAL
 from nipde.context.sampling import places_of
 from nipde.data.generation import keep_freed_memory
 from nipde.errors import StoppedEarly, TrainingError
@@ -19,6 +21,7 @@ from nipde.training.run import One, Run, gathered, opened, restarted
 
 #: Memory that stays with the process between steps; what a step frees, the next one needs again.
 KEEP_BYTES = 2**31 - 1
+LOCK = ".lock"
 
 
 def fit(
@@ -39,16 +42,15 @@ def fit(
     keep_freed_memory(KEEP_BYTES)
     archives = gathered(data)
     folder = Path(out)
-    with joined() as group:
+    with joined() as group, _locked(folder) if group.rank == 0 else nullcontext():
         # After torchrun has started all processes again, they go on from what was saved.
-        resume = resume or restarted(folder)
-        run = opened(folder, recipe, archives, group, resume=resume)
+        run = opened(folder, recipe, archives, group, resume=resume or restarted(folder))
         selector = Selector(folder, run)
         places_of(recipe.batch, rank=0, ranks=group.ranks * recipe.parts)
         every: list[Callback] = [selector]
         if group.rank == 0:
             every += [Log(folder, selector, every=log_every, tensorboard=tensorboard), *callbacks]
-        with _locked(folder) if group.rank == 0 else nullcontext(), listening(run):
+        with listening(run):
             train(run, [*every, Saver(folder, seconds=save_seconds)])
     if run.stopped_by and group.rank == 0:
         name = signal.Signals(run.stopped_by).name
@@ -59,19 +61,29 @@ def fit(
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One process writes into a folder at a time; the system releases the lock when it dies."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
+    """One process works in a folder at a time; the system releases the lock when it dies.
+
+    Only who holds the lock removes anything: what a kill left half written and, if no run was begun, the folder.
+    """
+    lock = FileLock(folder / LOCK, blocking=False)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TrainingError(
-                expected="a folder in which nobody trains", got=f"{folder}, in which a process does",
-                remedy="wait for its end, stop it, or choose another folder",
-            ) from None  # fmt: skip
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except (Timeout, FileNotFoundError) as error:  # the folder goes with its holder
+        raise TrainingError(
+            expected="a folder in which nobody trains", got=f"{folder}, in which a process does",
+            remedy="wait for its end, stop it, or choose another folder",
+        ) from error  # fmt: skip
+    except OSError as error:
+        raise TrainingError(expected="a folder to write to", got=f"{folder} ({error.strerror})") from error
+    try:
+        for left in folder.glob(f".*{PARTIAL}"):
+            left.unlink()
         yield
     finally:
-        os.close(descriptor)
-        with suppress(OSError):  # not empty
-            folder.rmdir()
+        begun = {path.name for path in folder.iterdir()} != {LOCK}
+        with suppress(OSError):
+            begun or (folder / LOCK).unlink()
+        lock.release()
+        with suppress(OSError):
+            begun or folder.rmdir()

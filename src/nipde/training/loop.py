@@ -10,7 +10,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from nipde.errors import NonFiniteError
 from nipde.training.feed import Batch, Feed
-from nipde.training.run import SIGNALS, Run
+from nipde.training.processes import SIGNALS
+from nipde.training.run import Run
 
 
 @dataclass(frozen=True)

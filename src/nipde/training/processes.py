@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-import torch.distributed as dist
-from torch.distributed.distributed_c10d import PrefixStore
-from torch.distributed.rendezvous import rendezvous
 
 from nipde.errors import TrainingError
 
 #: What a cluster sends before it takes a machine away, among others; torchrun passes it on to every process.
-PASSED_ON = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
+PASSED_ON = [name for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1") if hasattr(signal, name)]
+#: What asks a run to save and end; not every system has all of them.
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGUSR1") if hasattr(signal, name))
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Group:
         if self.ranks == 1:
             return [float(value) for value in values]
         together = torch.tensor(values, dtype=torch.float64, device=self.device)
-        dist.all_reduce(together)
+        torch.distributed.all_reduce(together)
         return together.tolist()
 
 
@@ -38,20 +37,24 @@ class Group:
 def joined() -> Iterator[Group]:
     """Join the processes torchrun started (gloo on processors, NCCL on CUDA), or stand alone."""
     cuda = torch.cuda.is_available()
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
+    if not launched():
         yield Group(device=torch.device("cuda" if cuda else "cpu"))
         return
+    from torch import distributed
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
     store, rank, ranks = next(rendezvous("env://"))
     # torchrun's store may outlive a restart: without a name of its own, an attempt finds addresses of the dead.
     store = PrefixStore(f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
-    dist.init_process_group(
+    distributed.init_process_group(
         "nccl" if cuda else "gloo", store=store, rank=rank, world_size=ranks, device_id=device if cuda else None
     )
     try:
-        yield Group(dist.get_rank(), dist.get_world_size(), device)
+        yield Group(rank, ranks, device)
     finally:
-        dist.destroy_process_group()
+        distributed.destroy_process_group()
 
 
 def launched() -> bool:
@@ -61,14 +64,19 @@ def launched() -> bool:
 
 def launch(module: str, words: list[str], *, processes: int, restarts: int) -> int:
     """`python -m MODULE WORDS` in every process; if one dies all start again, `restarts` times. Gives an exit code."""
-    from torch.distributed.elastic.multiprocessing.api import SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.run import main
+    try:
+        from torch.distributed.elastic.multiprocessing.api import SignalException
+        from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+        from torch.distributed.run import main
+    except ImportError as error:
+        raise TrainingError(
+            expected="a PyTorch with torch.distributed", got="one without", remedy="train in one process"
+        ) from error
 
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
     options = ["--standalone", "--nproc-per-node", str(processes), "--max-restarts", str(restarts)]
     try:
-        main([*options, "--signals-to-handle", PASSED_ON, "-m", module, *words])
+        main([*options, "--signals-to-handle", ",".join(PASSED_ON), "-m", module, *words])
     except SignalException as received:
         return exit_code(received.sigval)
     except ChildFailedError as error:
@@ -82,4 +90,4 @@ def launch(module: str, words: list[str], *, processes: int, restarts: int) -> i
 
 def exit_code(stopped_by: int) -> int:
     """128 + signal as is usual; 0 after SIGUSR1, by which a scheduler asks for a save before it requeues the job."""
-    return 0 if stopped_by in (0, signal.SIGUSR1) else 128 + int(stopped_by)
+    return 0 if stopped_by in (0, getattr(signal, "SIGUSR1", 0)) else 128 + int(stopped_by)

@@ -5,10 +5,11 @@ from math import cos, inf, pi
 from typing import Any, Literal, Self
 
 from nipde.data.recipe import option
-from nipde.errors import TrainingError
+from nipde.errors import NipdeError, TrainingError
 from nipde.estimators.base import Model
 from nipde.estimators.registry import model_class
 from nipde.grid import Grid
+from nipde.records import MALFORMED, dataclass_from_json
 
 ABOVE_ZERO = ("steps", "minutes", "context", "batch", "parts", "learning_rate", "clip", "validate_every",
               "validation_systems")  # fmt: skip
@@ -145,8 +146,10 @@ class TrainingRecipe:
     def from_dict(cls, record: dict[str, Any]) -> Self:
         """Rebuild from JSON form; what it does not mention has its default, as when it was written."""
         try:
-            return cls(**{**record, "model": ModelRecipe(**record["model"])})
-        except (TypeError, KeyError) as error:
+            return dataclass_from_json({"model": None, **record}, cls, name="recipe")
+        except (NipdeError, *MALFORMED) as error:
+            if isinstance(error, TrainingError):
+                raise
             raise TrainingError(
                 "unreadable recipe",
                 expected="one of this version",

@@ -7,9 +7,8 @@ prior may be trained on the error of the prior alone as well.
 import json
 import os
 import platform
-import signal
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,27 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nipde.data.archive import Archive, open_archive
-from nipde.errors import TrainingError
+from nipde.errors import CheckpointError, NipdeError, TrainingError
 from nipde.evaluation.metrics import relative_errors
+from nipde.records import MALFORMED, dataclass_from_json, from_json
 from nipde.training.feed import Batch
 from nipde.training.processes import Group
 from nipde.training.recipe import TrainingRecipe
 from nipde.weights import checkpoint
-from nipde.weights.models import BEST, LAST, record_of, tensors_of
+from nipde.weights.checkpoint import MOST_HEADER, open_regular
+from nipde.weights.models import BEST, LAST, read, record_of, tensors_of
 
 #: An archive, or where it is.
 One = Archive | str | os.PathLike[str]
-#: What asks a run to save and end.
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 RECIPE = "recipe.json"
+
+
+@dataclass(frozen=True)
+class Validated:
+    """Means over validation systems of the mean relative error."""
+
+    held_out: float
+    in_context: float
 
 
 class Task(nn.Module):
@@ -57,6 +64,37 @@ def task_of(recipe: TrainingRecipe, archive: Archive) -> Task:
     components = (len(quantities.response.components), len(quantities.load.components))
     model = recipe.model.build(archive.grid, pairs=recipe.contexts[0], components=components)
     return Task(model.to(dtype=getattr(torch, recipe.precision)))
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a state holds besides tensors."""
+
+    step: int
+    seconds: float
+    best: float
+    best_step: int
+    environment: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """recipe.json: what a run was begun with, and by which torchrun."""
+
+    recipe: TrainingRecipe
+    data: str
+    torchrun: str | None = None
+
+    @classmethod
+    def read(cls, folder: Path) -> "Begun":
+        """Of a run's folder."""
+        try:
+            with open_regular(folder / RECIPE, most=MOST_HEADER) as file:
+                return dataclass_from_json(json.loads(file.read()), cls, name=RECIPE)
+        except (NipdeError, *MALFORMED) as error:
+            raise CheckpointError(
+                f"{folder / RECIPE} is damaged", expected="the recipe of a run", got=str(error)[:300]
+            ) from error
 
 
 @dataclass
@@ -114,21 +152,30 @@ class Run:
             "environment": self.environment(),
         }
 
-    def restore(self, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
-        """Take over a state."""
-        self.task.model.load_state_dict(_under(tensors, "model."))
-        names = [name for name, _ in self.task.model.named_parameters()]
-        state: dict[int, dict[str, Tensor]] = {place: {} for place in range(len(names))}
-        for key, value in _under(tensors, "optimiser.").items():
-            kind, name = key.split(".", 1)
-            state[names.index(name)][kind] = value
-        groups = self.optimiser.state_dict()["param_groups"]
-        self.optimiser.load_state_dict({"state": state if tensors else {}, "param_groups": groups})
-        self.step, self.seconds = record["step"], record["seconds"]
-        self.best, self.best_step = record["best"], record["best_step"]
-        if record["environment"] != self.environment():
+    def restore(self, path: Path) -> None:
+        """Take over the state in a file."""
+        tensors, record = read(path)
+        try:
+            state = from_json({field.name: record[field.name] for field in fields(Counters)}, Counters)
+            names = [name for name, _ in self.task.model.named_parameters()]
+            moments: dict[int, dict[str, Tensor]] = {}
+            for key, value in _under(tensors, "optimiser.").items():
+                kind, name = key.split(".", 1)
+                moments.setdefault(names.index(name), {})[kind] = value
+            groups = self.optimiser.state_dict()["param_groups"]
+            self.task.model.load_state_dict(_under(tensors, "model."))
+            self.optimiser.load_state_dict({"state": moments, "param_groups": groups})
+            for parameter, kept in self.optimiser.state.items():
+                if [kept[name].shape for name in ("step", "exp_avg", "exp_avg_sq")] != [(), *[parameter.shape] * 2]:
+                    raise ValueError("moments of another shape")
+        except (NipdeError, RuntimeError, *MALFORMED) as error:
+            raise CheckpointError(
+                f"{path} is no state of this run", expected="a state", got=str(error)[:300]
+            ) from error
+        self.step, self.seconds, self.best, self.best_step = state.step, state.seconds, state.best, state.best_step
+        if state.environment != self.environment():
             self.notes.append(
-                f"continued with {self.environment()} what began with {record['environment']}: "
+                f"continued with {self.environment()} what began with {state.environment}: "
                 "sums may round differently, so the result is not bitwise that of an undisturbed run"
             )
 
@@ -185,12 +232,13 @@ def opened(
         raise refusal(folder)
     run = Run.fresh(recipe, data, group)
     if exists:
-        _check_same(json.loads(kept.read_text()), recipe, digest_of(run.archives))
+        _check_same(Begun.read(folder), recipe, digest_of(run.archives))
     if (folder / LAST).exists() and resume:
-        run.restore(*checkpoint.load(folder / LAST))
+        run.restore(folder / LAST)
         if (folder / BEST).exists():  # saved after the state, by a sitting that was killed then
-            card = checkpoint.load(folder / BEST)[1]
-            run.best, run.best_step = min((run.best, run.best_step), (card["validation"]["held_out"], card["step"]))
+            card = read(folder / BEST)[1]
+            look = from_json(card.get("validation"), Validated, name=f"validation of {folder / BEST}")
+            run.best, run.best_step = min((run.best, run.best_step), (look.held_out, card["step"]))
     return run
 
 
@@ -206,7 +254,7 @@ def restarted(folder: Path) -> bool:
     """Whether the torchrun that began the run in this folder has started this process again."""
     if not int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) or not (folder / RECIPE).exists():
         return False
-    return bool(json.loads((folder / RECIPE).read_text()).get("torchrun") == _torchrun())
+    return Begun.read(folder).torchrun == _torchrun()
 
 
 def _torchrun() -> str | None:
@@ -219,12 +267,12 @@ def refusal(folder: Path) -> TrainingError:
     return TrainingError(expected="a folder without a run", got=f"one in {folder}", remedy=remedy)
 
 
-def _check_same(kept: dict[str, Any], recipe: TrainingRecipe, digest: str) -> None:
-    if kept["data"] != digest:
-        expected, got = ("+".join(one[:16] for one in each.split("+")) for each in (kept["data"], digest))
+def _check_same(kept: Begun, recipe: TrainingRecipe, digest: str) -> None:
+    if kept.data != digest:
+        expected, got = ("+".join(one[:16] for one in each.split("+")) for each in (kept.data, digest))
         raise TrainingError("the run was begun on other data", expected=expected, got=got)
     # A run that was begun before an option was known has its default.
-    before, now = TrainingRecipe.from_dict(kept["recipe"]).to_dict(), recipe.to_dict()
+    before, now = kept.recipe.to_dict(), recipe.to_dict()
     changed = [name for name in now if before[name] != now[name]]
     if changed:
         raise TrainingError(

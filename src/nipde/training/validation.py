@@ -1,7 +1,7 @@
 """Held-out error on validation systems: loads outside the context, and never in training where systems share them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -12,18 +12,10 @@ from nipde.errors import NonFiniteError, TrainingError
 from nipde.training.feed import Source
 from nipde.training.processes import Group
 from nipde.training.recipe import TrainingRecipe
-from nipde.training.run import Task
+from nipde.training.run import Task, Validated
 
 #: Queries per system at most, and systems at a time.
 QUERIES, TOGETHER = 20, 10
-
-
-@dataclass(frozen=True)
-class Validated:
-    """Means over validation systems of the mean relative error."""
-
-    held_out: float
-    in_context: float
 
 
 def mean_of(each: Sequence[Validated]) -> Validated:

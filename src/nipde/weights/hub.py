@@ -11,9 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from nipde.atomic import atomic_folder
 from nipde.errors import CheckpointError, needing
 from nipde.estimators.base import Model
-from nipde.weights import checkpoint
 from nipde.weights.models import CONFIG, WEIGHTS, save
 
 CARD = "README.md"
@@ -28,16 +28,28 @@ def publish(
     license: str = "apache-2.0",
     history: Mapping[str, Any] = MappingProxyType({}),
 ) -> Path:
-    """Write the three files; a reader of the card must know `about` and `limits`. Returns the folder.
+    """Write the three files, all or none; a reader of the card must know `about` and `limits`. Returns the folder.
 
-    `history` is kept in the record: `training` and `curve` of a run.
+    `history` is kept in the record: `training` and `curve` of a run. Files of earlier weights are replaced.
     """
     place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    foreign = sorted({path.name for path in place.iterdir()} - {WEIGHTS, CONFIG, CARD}) if place.is_dir() else []
+    if foreign:
+        raise CheckpointError(
+            expected="a new folder, or one of published weights",
+            got=f"{foreign[0]} in {place}",
+            remedy="choose another",
+        )
     notes = {"about": about, "limits": limits, "license": license, **history}
-    record = save(model, place / WEIGHTS, about=notes)
-    checkpoint.write(place / CONFIG, (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
-    checkpoint.write(place / CARD, _readme(model, record).encode())
+    try:
+        with atomic_folder(place) as partial:
+            record = save(model, partial / WEIGHTS, about=notes)
+            (partial / CONFIG).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            (partial / CARD).write_text(_readme(model, record), encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise CheckpointError(
+            f"{place} could not be written", got=error, remedy="make room, or choose another"
+        ) from error
     return place
 
 

@@ -5,20 +5,26 @@ piecewise-constant prior. Published weights also tell in it what they are for an
 """
 
 import json
+import math
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
 import nipde
-from nipde.errors import CheckpointError, meant
+from nipde.errors import CheckpointError, NipdeError, meant
 from nipde.estimators.base import Model
+from nipde.estimators.conditioned.calibration import Calibration
 from nipde.estimators.registry import build
+from nipde.grid import Grid
+from nipde.records import MALFORMED, dataclass_from_json, short
 from nipde.weights import checkpoint
 
 #: Version of the record.
@@ -40,34 +46,15 @@ def load(place: str | os.PathLike[str] = "darcy") -> Any:
     Ready to estimate and without gradients: the same kernels, bit by bit, and the same bands. `card` tells what the
     weights are; `nipde.weights.fetch` brings a folder from the Hugging Face hub.
     """
-    path = _path(place)
-    tensors, record = checkpoint.load(path)
-    check_record(record, path)
-    weights = {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
-    try:
-        model = build(record["model"]).to(dtype=getattr(torch, record["precision"]))
-        model.load_state_dict(weights)
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-        raise CheckpointError(
-            f"{path} does not hold the network that its record names",
-            expected=f"all weights of {record['model'].get('kind')}",
-            got=str(error).replace("\n\t", " ").replace("\n", " "),
-            remedy="use the nipde that wrote it",
-        ) from error
-    model.name = record.get("name", "")
-    try:
-        model.restore(record)
-    except (KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"the calibration of {path} cannot be read", expected="one of this version", got=str(error),
-            remedy="use the nipde that wrote it",
-        ) from error  # fmt: skip
+    tensors, record = read(_path(place))
+    model = _build(record)
+    model.load_state_dict(_weights(tensors))
     return model.eval().requires_grad_(False)
 
 
 def card(place: str | os.PathLike[str]) -> dict[str, Any]:
     """What weights are: config, range of validity, training, calibration, limits."""
-    return checkpoint.load(_path(place))[1]
+    return read(_path(place))[1]
 
 
 def save(
@@ -75,6 +62,7 @@ def save(
 ) -> dict[str, Any]:
     """Write a model; `about` it, anything in JSON form is kept in the record. Returns the record."""
     record = record_of(model) | dict(about)
+    check_entries(record, Path(path))
     checkpoint.save(Path(path), tensors_of(model), record)
     return record
 
@@ -106,7 +94,43 @@ def record_of(model: nn.Module) -> dict[str, Any]:
     }
 
 
-def check_record(record: dict[str, Any], path: Path) -> None:
+@dataclass(frozen=True)
+class Entries:
+    """Types of a record's entries; others are notes, and may be anything."""
+
+    checkpoint_version: int
+    model: dict
+    precision: Literal["float32", "float64"]
+    nipde: str = ""
+    name: str = ""
+    piecewise_constant: bool = False
+    calibration: Calibration | None = None
+    about: str = ""
+    limits: str = ""
+    license: str = ""
+    training: dict = field(default_factory=dict)
+    curve: list = field(default_factory=list)
+    recipe: dict = field(default_factory=dict)
+    grid: Grid | None = None
+    data: str = ""
+    step: int = 0
+    seconds: float = 0.0
+    best: float = math.inf
+    best_step: int = 0
+    validation: dict = field(default_factory=dict)
+    environment: dict = field(default_factory=dict)
+
+
+def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Tensors and record of a file whose record describes the tensors; all of them are finite."""
+    tensors, record = checkpoint.load(path, check=partial(_check, path))
+    odd = [name for name, value in tensors.items() if value.is_floating_point() and not value.isfinite().all()]
+    if odd:
+        raise CheckpointError(f"{path} holds no model", expected="finite weights", got=f"others in {odd[0]}")
+    return tensors, record
+
+
+def check_entries(record: dict[str, Any], path: Path) -> None:
     """Raise unless this version can read the record."""
     version = record.get("checkpoint_version")
     if version != VERSION:
@@ -114,12 +138,54 @@ def check_record(record: dict[str, Any], path: Path) -> None:
             f"{path} has another version", expected=f"checkpoint_version {VERSION}", got=version,
             remedy="use the nipde that wrote it",
         )  # fmt: skip
-    missing = [name for name in ("model", "precision") if name not in record]
-    if missing:
+    known = {one.name: record[one.name] for one in fields(Entries) if one.name in record}
+    try:
+        dataclass_from_json(json.loads(json.dumps(known)), Entries)
+    except (NipdeError, *MALFORMED) as error:
         raise CheckpointError(
-            f"the record of {path} is incomplete", expected="model and precision", got=f"no {', '.join(missing)}",
-            remedy="write it with nipde.weights.save",
-        )  # fmt: skip
+            f"the record of {path} cannot be read", expected="entries of this version", got=str(error)[:300],
+            remedy="use the nipde that wrote it",
+        ) from error  # fmt: skip
+
+
+def _check(path: Path, record: dict[str, Any], layout: checkpoint.Layout) -> None:
+    """Raise unless the tensors are those of the model; it is built without memory, so that no size can do harm."""
+    check_entries(record, path)
+    try:
+        with torch.device("meta"):
+            state = _build(record).state_dict()
+        words = {name: str(value.dtype).removeprefix("torch.") for name, value in state.items()}
+        wanted = {
+            name: (
+                list(value.shape),
+                words[name].replace("float", "f").replace("uint", "u").replace("int", "i").upper(),
+            )
+            for name, value in state.items()
+        }
+        given = _weights(layout)
+        different = [name for name in sorted(wanted.keys() | given.keys()) if wanted.get(name) != given.get(name)]
+        if different:
+            raise NipdeError(different[0], expected=wanted.get(different[0]), got=given.get(different[0]))
+    except (NipdeError, RuntimeError, *MALFORMED) as error:
+        raise CheckpointError(
+            f"{path} does not hold the network that its record names",
+            expected=f"all weights of {str(record['model'].get('kind'))[:50]}",
+            got=str(error).replace("\n\t", " ").replace("\n", " ")[:300],
+            remedy="use the nipde that wrote it",
+        ) from error
+
+
+def _build(record: dict[str, Any]) -> Model:
+    """The model of a record, with fresh weights."""
+    model = build(record["model"]).to(dtype=getattr(torch, record["precision"]))
+    model.name = record.get("name", "")
+    model.restore(record)
+    return model
+
+
+def _weights(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what else a run keeps."""
+    return {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
 
 
 def _path(place: str | os.PathLike[str]) -> Path:
@@ -127,7 +193,7 @@ def _path(place: str | os.PathLike[str]) -> Path:
     name, path = os.fspath(place), Path(place)
     if name in names():
         return SHELF / f"{name}.safetensors"
-    if not path.exists():
+    if not os.path.exists(path):  # False also for names that no file can have
         raise CheckpointError(
             expected=f"weights among {', '.join(names())}, a file or a folder", got=repr(name),
             remedy=meant(name, names(), otherwise="nipde.weights.fetch brings weights from the Hugging Face hub"),
@@ -144,20 +210,18 @@ def _path(place: str | os.PathLike[str]) -> Path:
 
 def _check_config(config: Path, weights: Path) -> None:
     """The record in the weights is what counts; a config that differs belongs to other weights, or was edited."""
-    record = checkpoint.load(weights)[1]
+    record = read(weights)[1]
     try:
-        stated = json.loads(config.read_text(encoding="utf-8"))
+        with checkpoint.open_regular(config, most=4 * checkpoint.MOST_HEADER) as file:
+            stated = json.loads(file.read())
         different = sorted(key for key in stated.keys() | record.keys() if stated.get(key) != record.get(key))
-    except (ValueError, AttributeError) as error:
-        raise CheckpointError(f"{config} is not a JSON object", expected="a copy of the record", got=error) from error
+    except MALFORMED as error:
+        raise CheckpointError(
+            f"{config} is not a JSON object", expected="a copy of the record", got=str(error)[:200]
+        ) from error
     if different:
         raise CheckpointError(
             f"{config} does not belong to {weights.name}",
-            expected=f"{different[0]} = {_short(record.get(different[0]))}", got=_short(stated.get(different[0])),
+            expected=f"{different[0]} = {short(record.get(different[0]))}", got=short(stated.get(different[0])),
             remedy="take both files from one place",
         )  # fmt: skip
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) < 200 else f"{text[:197]}…"

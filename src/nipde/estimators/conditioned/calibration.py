@@ -6,7 +6,7 @@ Between the strata of the table log(factor) is interpolated over log d, and then
 than the noise share ν, since the prior replaces what noise hides. Outside, the nearest stratum counts.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from torch import Tensor
 from nipde.errors import KernelError
 from nipde.kernels.conditioned import ConditionedKernel
 from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
+from nipde.records import dataclass_from_json
 
 #: Misfits below this share of the responses are alike: at zero noise the rest is rounding and unfinished steps.
 MISFIT_FLOOR = 1e-3
@@ -41,11 +42,6 @@ class Stratum:
     #: The same with the piecewise-constant prior.
     piecewise_constant: tuple[float, ...] = ()
 
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Self:
-        """Rebuild from JSON form."""
-        return cls(**{name: tuple(values) for name, values in record.items()})
-
 
 @dataclass(frozen=True)
 class Calibration:
@@ -63,6 +59,26 @@ class Calibration:
     #: Where the table comes from: how many systems of which archive.
     systems: int
     archive: str
+
+    def __post_init__(self) -> None:
+        counts = {"median": len(self.names), "deviation": len(self.names)}
+        try:
+            tables = {field.name: self._table(field.name) for field in fields(Stratum)}
+            right = min(tables["deviation"].min(), self.pairs[0]) > 0 and np.isfinite(self.threshold)
+        except (ValueError, IndexError):  # rows of different lengths, or none
+            right, tables = False, {}
+        for name, table in tables.items():
+            shape = len(self.pairs), len(self.noise), counts.get(name, len(self.levels))
+            optional = name in ("material", "piecewise_constant") and table.shape == (*shape[:2], 0)
+            right &= (table.shape == shape or optional) and bool(np.isfinite(table).all())
+            right &= name == "median" or bool((table >= 0).all())
+        for axis, low, high in ((self.pairs, 1, np.inf), (self.noise, 0, np.inf), (self.levels, 0, 1)):
+            right &= all(np.diff(axis) > 0) and all(low <= value < high for value in axis)
+        if not right:
+            raise KernelError(
+                "the table of a calibration", expected="rising axes, and finite factors at each of their points",
+                got="others", remedy="calibrate these weights",
+            )  # fmt: skip
 
     def bands(self, kernel: ConditionedKernel, *, pairs: int, share: Float[Tensor, "*batch"]) -> PredictionBands:
         """Bands and outlier test of a kernel from so many pairs with this share of noise."""
@@ -93,11 +109,7 @@ class Calibration:
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
         """Rebuild from JSON form."""
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
-        }
-        values["strata"] = tuple(tuple(Stratum.from_dict(one) for one in row) for row in record["strata"])
-        return cls(**values)
+        return dataclass_from_json(record, cls, name="calibration")
 
     def _factors(self, name: str, pairs: int, share: Tensor) -> Float[Tensor, "*batch level"]:
         table = np.log(np.maximum(self._table(name), SMALLEST))
