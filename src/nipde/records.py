@@ -29,7 +29,7 @@ def from_json(value: Any, kind: Any, *, name: str = "the record") -> Any:
                 from_json(each, one, name=f"{name}[{place}]")
                 for place, (each, one) in enumerate(zip(value, kinds, strict=True))
             )
-    elif is_dataclass(kind) and isinstance(value, dict):
+    elif isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
         try:
             return kind.from_dict(value) if hasattr(kind, "from_dict") else dataclass_from_json(value, kind, name=name)
         except MALFORMED as error:

@@ -13,7 +13,7 @@ from nipde.kernels.base import Predictor
 from nipde.records import dataclass_from_json
 
 #: Largest numbers of a config: what is beyond them is a mistake, and would take all memory before it is noticed.
-MOST, MOST_OF, MOST_NODES = 2**14, {"layers": 64, "dimension": 3}, 2**20
+MOST, MOST_OF, MOST_NODES = 2**14, {"layers": 64, "dimension": 3}, 2**18
 
 
 class Estimator(Protocol):
@@ -37,8 +37,9 @@ class ModelConfig:
         for name, value in vars(self).items():
             if isinstance(value, Grid) and value.size > MOST_NODES:
                 raise PairsError(expected=f"at most {MOST_NODES} nodes", got=value.size, remedy="use a coarser grid")
+            most = MOST_OF.get(name, MOST)
             for one in value if isinstance(value, tuple) else (value,):
-                if type(one) is int and not 1 <= one <= (most := MOST_OF.get(name, MOST)):
+                if type(one) is int and not 1 <= one <= most:
                     raise PairsError(expected=f"{name} from 1 to {most}", got=one, remedy="build a smaller network")
 
     def to_dict(self) -> dict[str, Any]:

@@ -81,9 +81,11 @@ def _locked(folder: Path) -> Iterator[None]:
             left.unlink()
         yield
     finally:
-        begun = {path.name for path in folder.iterdir()} != {LOCK}
-        with suppress(OSError):
-            begun or (folder / LOCK).unlink()
+        unused = {path.name for path in folder.iterdir()} == {LOCK}
+        if unused:
+            with suppress(OSError):  # Windows removes it by the release
+                (folder / LOCK).unlink()
         lock.release()
-        with suppress(OSError):
-            begun or folder.rmdir()
+        if unused:
+            with suppress(OSError):  # the next one has come
+                folder.rmdir()

@@ -8,7 +8,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 import nipde
 from nipde.errors import CheckpointError, NipdeError, meant
@@ -99,7 +100,7 @@ class Entries:
     """Types of a record's entries; others are notes, and may be anything."""
 
     checkpoint_version: int
-    model: dict
+    model: dict[str, Any]
     precision: Literal["float32", "float64"]
     nipde: str = ""
     name: str = ""
@@ -108,17 +109,17 @@ class Entries:
     about: str = ""
     limits: str = ""
     license: str = ""
-    training: dict = field(default_factory=dict)
-    curve: list = field(default_factory=list)
-    recipe: dict = field(default_factory=dict)
+    training: dict[str, Any] | None = None
+    curve: list[Any] | None = None
+    recipe: dict[str, Any] | None = None
     grid: Grid | None = None
     data: str = ""
     step: int = 0
     seconds: float = 0.0
     best: float = math.inf
     best_step: int = 0
-    validation: dict = field(default_factory=dict)
-    environment: dict = field(default_factory=dict)
+    validation: dict[str, Any] | None = None
+    environment: dict[str, Any] | None = None
 
 
 def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
@@ -152,7 +153,7 @@ def _check(path: Path, record: dict[str, Any], layout: checkpoint.Layout) -> Non
     """Raise unless the tensors are those of the model; it is built without memory, so that no size can do harm."""
     check_entries(record, path)
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _WithoutDraws():
             state = _build(record).state_dict()
         words = {name: str(value.dtype).removeprefix("torch.") for name, value in state.items()}
         wanted = {
@@ -173,6 +174,15 @@ def _check(path: Path, record: dict[str, Any], layout: checkpoint.Layout) -> Non
             got=str(error).replace("\n\t", " ").replace("\n", " ")[:300],
             remedy="use the nipde that wrote it",
         ) from error
+
+
+class _WithoutDraws(TorchFunctionMode):
+    """Weights stay as they are allocated; on the meta device a normal draw would import PyTorch's compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") == "normal_":
+            return args[0] if args else kwargs["tensor"]
+        return (torch.empty if func is torch.randn else func)(*args, **(kwargs or {}))
 
 
 def _build(record: dict[str, Any]) -> Model:

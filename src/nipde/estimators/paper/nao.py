@@ -12,6 +12,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Any, Literal, cast
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -95,8 +96,8 @@ class KernelNetwork(nn.Module):
         sizes = (2 * grid.dimension, 32, 64, 1)
         self.first, self.second, self.third = (nn.Linear(into, out) for into, out in pairwise(sizes))
         self.form = form
-        places = [torch.tensor(x / axis.length).flatten() for x, axis in zip(grid.coordinates, grid.axes, strict=True)]
-        self.register_buffer("places", torch.stack(places, dim=-1), persistent=False)
+        places = [(x / axis.length).ravel() for x, axis in zip(grid.coordinates, grid.axes, strict=True)]
+        self.register_buffer("places", torch.tensor(np.stack(places, axis=-1)), persistent=False)
 
     def forward(self) -> Float[Tensor, "node node"]:
         """All N² values."""
