@@ -1,6 +1,7 @@
 """JSON as typed values: the annotations of a dataclass are the schema of its record."""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
@@ -22,8 +23,8 @@ def from_json(value: Any, kind: Any, *, name: str = "the record") -> Any:
             with suppress(NipdeError):
                 return from_json(value, one, name=name)
         return from_json(value, last, name=name)
-    if origin is tuple and isinstance(value, list):
-        kinds = inside[:1] * len(value) if inside[1:] == (...,) else inside
+    if origin in (tuple, Sequence) and isinstance(value, list):
+        kinds = inside[:1] * len(value) if origin is Sequence or inside[1:] == (...,) else inside
         if len(kinds) == len(value):
             return tuple(
                 from_json(each, one, name=f"{name}[{place}]")
