@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from nipde.discovery.discovery import Discovery
 from nipde.errors import needing
 from nipde.report.numbers import number, percent, unit_symbol, unit_text
 from nipde.report.page.colours import Colours, hex_colours
-from nipde.report.page.figure import Figure
-from nipde.report.page.material import material_section, rows
-from nipde.report.page.pairs import held_out, reading
-from nipde.report.page.view import View
+from nipde.report.page.sections import MOST, Section, held_out, material_section, reading, rows
+from nipde.report.page.view import Figure, View
 from nipde.report.statements import outlier_statement, statements
 
 if TYPE_CHECKING:
@@ -25,10 +23,6 @@ if TYPE_CHECKING:
 
 #: Colours in the ramps beside maps.
 STOPS = 17
-#: Recommended loads that are shown.
-LOADS = 12
-
-Section = dict[str, Any]
 
 
 def page(discovery: Discovery) -> str:
@@ -115,7 +109,7 @@ def recommended_loads(discovery: Discovery, view: View) -> Section:
     if not ranked.names:
         return {"cards": [], "total": 0}
     colours, cards = Colours.fitted(view.shown(ranked.loads)), []
-    for i, (name, gain) in enumerate(zip(map(unit_symbol, ranked.names[:LOADS]), ranked.gains, strict=False)):
+    for i, (name, gain) in enumerate(zip(map(unit_symbol, ranked.names[:MOST]), ranked.gains, strict=False)):
         figure = Figure(view, colours, f"next-{i}", name, "load", unit, shown=i, width=240)
         share = min(max(float(gain), 0.0), 1.0)
         cards.append({"figure": figure, "name": name, "gain": percent(float(gain)), "share": round(100 * share, 1)})

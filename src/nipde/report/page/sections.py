@@ -1,4 +1,4 @@
-"""The material on the page: coefficient, band, phases, and rows of the kernel."""
+"""Sections of the page: pairs as they were read, material and kernel, predictions of the held-out pairs."""
 
 import math
 from typing import Any
@@ -8,16 +8,134 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from nipde.discovery.discovery import IDENTIFIABLE, Discovery, Phases
+from nipde.discovery.discovery import IDENTIFIABLE, Discovery, HeldOut, Phases
 from nipde.report.numbers import number, percent, unit_symbol, unit_text
 from nipde.report.page.colours import LAST, Colours, hex_colours
-from nipde.report.page.figure import Figure, line
-from nipde.report.page.view import Plot, View, rounded
+from nipde.report.page.view import Figure, Plot, View, line, rounded, ticks_between
 
+#: Pairs that a page holds; the rest would only make it heavy.
+MOST = 12
+#: Points of the scatter plot.
+POINTS = 1500
 #: Nodes per axis whose rows of the kernel a page holds, by dimension of the drawing.
 ROWS = {1: 300, 2: 31}
 
 Section = dict[str, Any]
+
+
+def reading(discovery: Discovery, view: View) -> tuple[Section, Section]:
+    """Pairs as they were read."""
+    pairs, units = discovery.measurement.pairs, discovery.measurement.units
+    selected = spread(pairs.count)
+    loads, responses = (field[selected, 0].double().cpu().numpy() for field in (pairs.loads, pairs.responses))
+    missing = 0.0
+    if pairs.mask is not None:
+        mask = pairs.mask.expand(pairs.responses.shape)
+        missing = 1 - float(mask.double().mean())
+        responses = np.where(mask[selected, 0].cpu().numpy(), responses, np.nan)
+    data: Section = {"numbers": [index + 1 for index in selected], "total": pairs.count}
+    figures = []
+    for name, fields, unit in (("load", loads, units.load), ("response", responses, units.response)):
+        colours = Colours.fitted(view.shown(fields))
+        nodes = [peak(field) for field in fields]
+        captions = [
+            f"Largest {name}: {number(field[node])}{unit_text(unit)} at {view.where(node)}."
+            for field, node in zip(fields, nodes, strict=True)
+        ]
+        marks = [mark(view, colours, i, node) for i, node in enumerate(nodes)]
+        figures.append(
+            Figure(
+                view, colours, name, f"{name.capitalize()} of pair {selected[0] + 1}", name, unit,
+                caption=captions[0], marker=marks[0],
+            )
+        )  # fmt: skip
+        data[name] = {**colours.to_json(), "captions": captions, "marks": marks, "unit": unit_text(unit)}
+    fewer = len(selected) < pairs.count
+    embedded = f"{len(selected)} of {pairs.count} pairs are in this page, equally spaced." if fewer else ""
+    first = (0,) * len(view.coordinates)
+    return {"figures": figures, "embedded": embedded, "missing": missing, "first": view.where(first)}, data
+
+
+def held_out(discovery: Discovery, view: View) -> tuple[Section, Section]:
+    """Measured, predicted and their difference, for pairs that the second estimate did not use."""
+    kept, unit = discovery.held_out, discovery.measurement.units.response
+    assert kept is not None
+    selected = spread(len(kept.indices))
+    measured = np.where(kept.mask, kept.measured, np.nan)[selected]
+    predicted = np.asarray(kept.predicted, float)[selected]
+    sides = view.shown(measured), view.shown(predicted)
+    colours = {
+        "measured": Colours.fitted(sides[0], like=sides[1]),
+        "predicted": Colours.fitted(sides[1], like=sides[0]),
+        "difference": Colours.fitted(sides[1] - sides[0]),
+    }
+    titles = {"measured": "Measured", "predicted": "Predicted", "difference": "Predicted − measured"}
+    figures = [
+        Figure(view, colours[name], name, title, "difference" if name == "difference" else "response", unit)
+        for name, title in titles.items()
+    ]
+    errors = np.asarray(kept.errors, float)
+    worst = int(np.argmax(np.nan_to_num(errors, nan=-1)))
+    lines = [
+        f"Pair {kept.indices[i] + 1}, held-out pair {i + 1} of {len(errors)}: relative error {percent(errors[i])}."
+        for i in selected
+    ]
+    summary = (
+        f"Mean relative error {percent(float(np.nanmean(errors)))}, median {percent(float(np.nanmedian(errors)))}, "
+        f"worst {percent(float(errors[worst]))} (pair {kept.indices[worst] + 1})."
+    )
+    embedded = f"{len(selected)} of {len(errors)} held-out pairs are shown." if len(selected) < len(errors) else ""
+    points = scatter(kept, unit)
+    bars = [
+        {
+            "pair": kept.indices[i] + 1,
+            "error": percent(errors[i]),
+            "share": round(100 * float(np.nan_to_num(errors[i] / (errors[worst] or 1))), 1),
+        }
+        for i in selected
+    ]
+    section = {
+        "figures": figures, "lines": lines, "summary": summary, "embedded": embedded, "scatter": points, "bars": bars
+    }  # fmt: skip
+    data = {**{name: part.to_json() for name, part in colours.items()}, "lines": lines, "unit": unit_text(unit)}
+    return section, {**data, "scatter": points["frame"]}
+
+
+def scatter(kept: HeldOut, unit: str) -> Section:
+    """All held-out nodes as points on a common scale, a part of them where there are too many."""
+    known = np.asarray(kept.mask, bool) & np.isfinite(kept.measured) & np.isfinite(kept.predicted)
+    x, y = kept.measured[known], kept.predicted[known]
+    low, high = (float(pick([pick(x), pick(y)])) for pick in (np.min, np.max)) if len(x) else (0.0, 1.0)
+    high = high if high > low else low + 1
+    left, top, size = 62.0, 12.0, 284.0
+    ticks = [((tick - low) / (high - low), number(tick)) for tick in ticks_between(low, high, 4)]
+    plot = Plot(
+        360.0, top + size + 40, left, top, size, size,
+        [(left + share * size, text) for share, text in ticks],
+        [(top + (1 - share) * size, text) for share, text in ticks],
+    )  # fmt: skip
+    some = np.linspace(0, len(x) - 1, min(POINTS, len(x))).astype(int)
+    places = zip((x[some] - low) / (high - low), (y[some] - low) / (high - low), strict=True)
+    path = "".join(f"M{left + a * size:.1f} {top + (1 - b) * size:.1f}h0" for a, b in places)
+    frame = {"box": [left, top, size, size], "low": low, "high": high}
+    return {"plot": plot, "path": path, "unit": unit, "shown": len(some), "total": len(x), "frame": frame}
+
+
+def spread(count: int) -> list[int]:
+    """At most `MOST` numbers below `count`, equally spaced."""
+    return [int(i) for i in np.unique(np.linspace(0, count - 1, min(MOST, count)).round())]
+
+
+def peak(field: Float[ndarray, "*space"]) -> tuple[int, ...]:
+    """The node of the largest size."""
+    place = np.unravel_index(int(np.argmax(np.nan_to_num(np.abs(field), nan=-1))), field.shape)
+    return tuple(int(index) for index in place)
+
+
+def mark(view: View, colours: Colours, number: int, node: tuple[int, ...]) -> tuple[float, float]:
+    """Where a node of a figure is drawn, on the line in 1D."""
+    share = float(colours.codes[number][node]) / LAST if view.dimension == 1 else 0.0
+    return view.position(view.plot(), node, min(share, 1.0))
 
 
 def material_section(discovery: Discovery, view: View) -> tuple[Section, Section]:
