@@ -63,7 +63,8 @@ def test_the_phases_of_the_membrane_are_identified(found):
 def test_bands_hold_about_their_share_of_the_membrane(found):
     material, truth = found[0].material, nipde.measurements.sample_truth()
     free = found[0].kernel.grid.unknown
-    assert np.mean(((material.low <= truth) & (truth <= material.high))[free]) >= 0.75
+    within = np.mean(((material.low <= truth) & (truth <= material.high))[free])
+    assert within == pytest.approx(0.945, abs=0.01)  # of bands of 90 %, in one system
     assert np.median((material.high / material.low)[free]) <= 1.1  # and they are narrow
     assert (material.level, material.unit) == (0.9, "N/mm")
 

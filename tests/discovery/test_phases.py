@@ -105,10 +105,15 @@ def test_no_deviation_is_no_doubt():
     assert not found.uncertain.any()
 
 
-def test_no_phases_are_refused():
+@pytest.mark.parametrize("count", [-1, 0, 6, 10**9])
+def test_no_phases_and_too_many_are_refused_at_once(count):
     with pytest.raises(KernelError) as error:
-        cut(levels(3.0, 12.0), count=0)
-    assert error.value.got == 0
+        cut(levels(3.0, 12.0, spread=0.3), count=count)
+    assert error.value.got == count
+
+
+def test_five_phases():
+    assert len(cut(levels(1.0, 3.0, 9.0, 27.0, 81.0, spread=0.05), count=5).medians) == 5
 
 
 def test_without_scikit_image_the_error_says_what_to_install(monkeypatch):

@@ -5,6 +5,7 @@ from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import one_thread, progress, say
 from nipde.discovery.discover import discover
+from nipde.discovery.material import MOST_PHASES
 from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.report.files import check_folder
 from nipde.report.statements import statements
@@ -16,8 +17,6 @@ ABOUT = (
     "writes fields with bands, phases, the kernel, a predictor for new loads, summary.json and report.html."
 )
 EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m --quantity transmissivity --out result"
-#: Phases a field can be segmented into.
-MOST_PHASES = 20
 
 
 def run(words: list[str]) -> int:

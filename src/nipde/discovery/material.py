@@ -18,6 +18,8 @@ Field = Float[ndarray, "*space"]
 NORMAL = {0.5: 0.674, 0.8: 1.282, 0.9: 1.645, 0.95: 1.960}
 #: Bins of the histogram for the first thresholds, and iterations that refine them.
 BINS, ITERATIONS = 64, 20
+#: Phases at most: the search for the first thresholds takes ten times longer with each.
+MOST_PHASES = 5
 
 
 def material_of(
@@ -63,8 +65,8 @@ def check_options(*, level: float = 0.9, phases: int = 2) -> None:
     """Raise unless there are bands of this level, and so many phases."""
     if level not in NORMAL:
         raise KernelError(expected=f"a level among {', '.join(map(str, NORMAL))}", got=level, remedy="use one of them")
-    if phases < 1:
-        raise KernelError(expected="1 phase or more", got=phases, remedy="2 is usual")
+    if not 1 <= phases <= MOST_PHASES:
+        raise KernelError(expected=f"1 to {MOST_PHASES} phases", got=phases, remedy="2 is usual")
 
 
 def _thresholds(log: Float[ndarray, " node"], count: int) -> Float[ndarray, " cut"]:
