@@ -148,7 +148,9 @@ def test_what_is_inside_is_found(measured):
     assert errors["discover"] < errors["stencil"] < errors["row integral"]
     assert found["taylor"]["lowest"] > 1.99
     assert found["inversion"]["phases"] > 0.9
-    assert all(0.6 < row[kind]["coverage"] <= 1 for row in found["bands"] for kind in ("plain", "piecewise_constant"))
+    (row,) = found["bands"]  # of 90 %, over 722 nodes of 2 systems
+    assert row["plain"]["coverage"] == pytest.approx(0.921, abs=0.01)
+    assert row["piecewise_constant"]["coverage"] == pytest.approx(0.952, abs=0.01)
 
 
 def test_specimens_under_image_correlation_are_inverted_at_least_as_well_as_smoothly(measured):
