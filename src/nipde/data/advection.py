@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from numpy.random import Generator
 
-from nipde.data.recipe import RandomLoads, option
+from nipde.data.recipe import HiddenField, RandomLoads, option
 from nipde.data.system import Quantities, Quantity
 from nipde.grid import Grid
 from nipde.physics.advection import AdvectionDiffusion
@@ -29,21 +29,19 @@ class AdvectionRecipe(RandomLoads):
         velocity = Quantity("velocity", components=("x", "y"))
         return Quantities(load=Quantity("source"), response=Quantity("concentration"), hidden=velocity)
 
-    def draw_hidden(
-        self, rng: np.random.Generator, seed: np.uint64
-    ) -> tuple[Float[np.ndarray, "component *space"], tuple[float]]:
+    def draw_hidden(self, rng: Generator, seed: np.uint64) -> tuple[HiddenField, tuple[float]]:
         """A velocity field and its peak speed, taken on a grid that resolves every wave: resolution changes nothing."""
         peak = self.speed * rng.uniform(0.5, 1.0)
         law = GaussianField(self.field_alpha)
         coefficients = law.coefficients(self.grid, rng=rng, count=1)
 
-        def curl(grid: Grid) -> Float[np.ndarray, "component *space"]:
+        def curl(grid: Grid) -> HiddenField:
             along_x, along_y = (law.synthesise(grid, coefficients, derivative=axis) for axis in (0, 1))
             return np.concatenate([along_y, -along_x])
 
         fastest = np.max(np.linalg.norm(curl(law.resolving_grid()), axis=0))
         return peak * (curl(self.grid) / fastest), (peak,)
 
-    def law_of(self, hidden: Float[np.ndarray, "component *space"]) -> AdvectionDiffusion:
+    def law_of(self, hidden: HiddenField) -> AdvectionDiffusion:
         """Diffusivity 1."""
         return AdvectionDiffusion(self.grid, np.ones(self.grid.shape), hidden.astype(np.float64))

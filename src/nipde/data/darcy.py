@@ -6,8 +6,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
+from numpy.random import Generator
 
-from nipde.data.recipe import LinearRecipe, RandomLoads, option, streams
+from nipde.data.recipe import HiddenField, LinearRecipe, Loads, RandomLoads, option, streams
 from nipde.data.system import Quantities, Quantity
 from nipde.discretisation.links import Arithmetic, Harmonic
 from nipde.errors import ArchiveError
@@ -31,7 +32,7 @@ class DarcyFlow(LinearRecipe):
         """Source, pressure, permeability; dimensionless."""
         return Quantities(load=Quantity("source"), response=Quantity("pressure"), hidden=Quantity("permeability"))
 
-    def law_of(self, hidden: Float[np.ndarray, "component *space"]) -> Darcy:
+    def law_of(self, hidden: HiddenField) -> Darcy:
         """Darcy's law with the recipe's face mean."""
         return Darcy(self.grid, hidden[0].astype(np.float64), FACE_MEANS[self.face_mean])
 
@@ -52,9 +53,7 @@ class DarcyRecipe(RandomLoads, DarcyFlow):
     phases: tuple[float, float] = option((12.0, 3.0), "permeability where that field is negative, and elsewhere")
     face_mean: Literal["harmonic", "arithmetic"] = option("harmonic", "mean of the permeability between two nodes")
 
-    def draw_hidden(
-        self, rng: np.random.Generator, seed: np.uint64
-    ) -> tuple[Float[np.ndarray, "component *space"], tuple[float, ...]]:
+    def draw_hidden(self, rng: Generator, seed: np.uint64) -> tuple[HiddenField, tuple[float, ...]]:
         """Two phases."""
         material, field = TwoPhase(*self.phases), GaussianField(self.field_alpha).sample(self.grid, rng=rng, count=1)
         return material(field), (material.negative, material.positive, self.negative_share(field[0]))
@@ -102,13 +101,11 @@ class MixedDarcyRecipe(DarcyFlow):
                     expected=f"{name} {bound}, the smaller first", got=(low, high), remedy="give the ends of a range"
                 )
 
-    def draw_loads(self, rng: np.random.Generator) -> Float[np.ndarray, "pair component *space"]:
+    def draw_loads(self, rng: Generator) -> Loads:
         """One Gaussian field per pair, all of one smoothness."""
         return GaussianField(self._load_alpha(rng), rms=1.0).sample(self.grid, rng=rng, count=self.pairs)[:, None]
 
-    def draw_hidden(
-        self, rng: np.random.Generator, seed: np.uint64
-    ) -> tuple[Float[np.ndarray, "component *space"], tuple[float, ...]]:
+    def draw_hidden(self, rng: Generator, seed: np.uint64) -> tuple[HiddenField, tuple[float, ...]]:
         """One material; the smoothness of the loads, a parameter too, is read from their stream of the seed."""
         log_normal = rng.random() < self.log_normal_share
         low, high = self.contrasts
@@ -127,5 +124,5 @@ class MixedDarcyRecipe(DarcyFlow):
         drawn = (float(log_normal), contrast, float(rising), law.alpha, law.tau, load_alpha)
         return permeability, (*drawn, self.negative_share(field[0]))
 
-    def _load_alpha(self, rng: np.random.Generator) -> float:
+    def _load_alpha(self, rng: Generator) -> float:
         return rng.uniform(*self.load_alphas)

@@ -76,11 +76,7 @@ def layout_of(plan: Plan) -> dict[str, ArrayLayout]:
             dtype=recipe.precision,
             chunks=(1, *chunk),
             shards=(width, *whole),
-            attributes={
-                "quantity": quantity.name,
-                "unit": quantity.unit,
-                "components": list(quantity.components),
-            },
+            attributes={"quantity": quantity.name, "unit": quantity.unit, "components": list(quantity.components)},
         )
 
     parameters, diagnostics = recipe.parameter_names, recipe.diagnostic_names

@@ -13,9 +13,10 @@ from importlib.resources import files
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Int, UInt8
+from numpy.random import Generator
 
-from nipde.data.recipe import Recipe, option
+from nipde.data.recipe import HiddenField, Loads, Recipe, option
 from nipde.data.system import Quantities, Quantity, System
 from nipde.errors import ArchiveError, IntegrityError, MissingExtraError, SolverError
 from nipde.grid import Grid
@@ -63,19 +64,13 @@ class SolidRecipe(Recipe):
         """Bodies are deformed by compiled loops."""
         compiled_loops()
 
-    def draw_loads(self, rng: np.random.Generator) -> Float[np.ndarray, "pair component *space"]:
+    def draw_loads(self, rng: Generator) -> Loads:
         """Two fields per pair; more pairs leave the first ones as they are."""
         fields = PowerLawField(self.load_exponent).sample(self.grid, rng=rng, count=2 * self.pairs)
         return self.load_size * fields.reshape(self.pairs, 2, *self.grid.shape)
 
     def specimen(
-        self,
-        body: ElasticBody,
-        hidden: Float[np.ndarray, "component *space"],
-        *,
-        loads: Float[np.ndarray, "pair component *space"],
-        seed: np.uint64,
-        parameters: tuple[float, ...],
+        self, body: ElasticBody, hidden: HiddenField, *, loads: Loads, seed: np.uint64, parameters: tuple[float, ...]
     ) -> System:
         """Solve for all loads; one that is not solved is an error, and no archive comes of it."""
         try:
@@ -129,9 +124,7 @@ class MechanicalMnistRecipe(SolidRecipe):
         super().ready()
         mnist()
 
-    def solve(
-        self, rng: np.random.Generator, loads: Float[np.ndarray, "pair component *space"], seed: np.uint64
-    ) -> System:
+    def solve(self, rng: Generator, loads: Loads, seed: np.uint64) -> System:
         """One digit, all loads."""
         number = self.draw_entry(rng)
         parameters = (float(mnist().digits[number]), float(number))
@@ -175,9 +168,7 @@ class TissueRecipe(SolidRecipe):
             hidden=Quantity("doubled fibre angle", components=("cos 2α", "sin 2α")),
         )
 
-    def solve(
-        self, rng: np.random.Generator, loads: Float[np.ndarray, "pair component *space"], seed: np.uint64
-    ) -> System:
+    def solve(self, rng: Generator, loads: Loads, seed: np.uint64) -> System:
         """One specimen, all loads."""
         parameters = tuple(float(angle) for angle in rng.uniform(0.0, (2 * np.pi, 2 * np.pi, np.pi)))
         body = self.body(*parameters)

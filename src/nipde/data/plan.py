@@ -143,9 +143,7 @@ def split_ranges(count: int, fractions: Sequence[float]) -> Split:
     """
     if len(fractions) != len(PARTS) or min(fractions) < 0 or not np.isclose(sum(fractions), 1.0):
         raise ArchiveError(
-            expected=f"shares for {', '.join(PARTS)} that sum to 1",
-            got=tuple(fractions),
-            remedy="e.g. [0.8,0.1,0.1]",
+            expected=f"shares for {', '.join(PARTS)} that sum to 1", got=tuple(fractions), remedy="e.g. [0.8,0.1,0.1]"
         )
     parts = sum(share > 0 for share in fractions)
     held_out = [max(1, round(count * share)) if share and count >= parts else 0 for share in fractions[1:]]

@@ -13,12 +13,15 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from jaxtyping import Float
+from numpy.random import Generator
 
 from nipde.data.system import Quantities, System
 from nipde.errors import ArchiveError
 from nipde.grid import Grid
 from nipde.physics.random_fields import GaussianField
 
+HiddenField = Float[np.ndarray, "component *space"]
+Loads = Float[np.ndarray, "pair component *space"]
 PRECISIONS = ("float32", "float64")
 
 
@@ -89,20 +92,18 @@ class Recipe(ABC):
         """Names and units of load, response and hidden field."""
 
     @abstractmethod
-    def draw_loads(self, rng: np.random.Generator) -> Float[np.ndarray, "pair component *space"]:
+    def draw_loads(self, rng: Generator) -> Loads:
         """The loads of one system, or of all when shared."""
 
     @abstractmethod
-    def solve(
-        self, rng: np.random.Generator, loads: Float[np.ndarray, "pair component *space"], seed: np.uint64
-    ) -> System:
+    def solve(self, rng: Generator, loads: Loads, seed: np.uint64) -> System:
         """Draw the hidden field and solve for every load."""
 
     def ready(self) -> None:
         """Raise, before anything is written, if a library or file that the recipe needs is not installed."""
         return
 
-    def law_of(self, hidden: Float[np.ndarray, "component *space"]) -> LinearLaw | None:
+    def law_of(self, hidden: HiddenField) -> LinearLaw | None:
         """The true operator behind a stored hidden field; None where the law is not linear or not known."""
         return None
 
@@ -112,21 +113,21 @@ class Recipe(ABC):
         loads = self.loads_of(seed if shared_seed is None else shared_seed)
         return self.solve(hidden_stream, loads, np.uint64(seed))
 
-    def loads_of(self, seed: int | np.uint64) -> Float[np.ndarray, "pair component *space"]:
+    def loads_of(self, seed: int | np.uint64) -> Loads:
         """The loads of a seed, rounded before solving: the stored load is exactly the one that was solved for."""
         _, load_stream = streams(seed)
         return self.draw_loads(load_stream).astype(self.precision)
 
-    def draw_entry(self, rng: np.random.Generator) -> int:
+    def draw_entry(self, rng: Generator) -> int:
         """Number of the hidden field in the catalogue; the first draw from its stream."""
         assert self.catalogue is not None
         return int(rng.integers(self.catalogue))
 
     def system(
         self,
-        hidden: Float[np.ndarray, "component *space"],
-        loads: Float[np.ndarray, "pair component *space"],
-        responses: Float[np.ndarray, "pair component *space"],
+        hidden: HiddenField,
+        loads: Loads,
+        responses: Loads,
         *,
         seed: np.uint64,
         parameters: Sequence[float],
@@ -155,18 +156,14 @@ class LinearRecipe(Recipe):
         return Grid.uniform(self.nodes)
 
     @abstractmethod
-    def draw_hidden(
-        self, rng: np.random.Generator, seed: np.uint64
-    ) -> tuple[Float[np.ndarray, "component *space"], Sequence[float]]:
+    def draw_hidden(self, rng: Generator, seed: np.uint64) -> tuple[HiddenField, Sequence[float]]:
         """A hidden field, from `rng` alone, and the system's parameters."""
 
     @abstractmethod
-    def law_of(self, hidden: Float[np.ndarray, "component *space"]) -> LinearLaw:
+    def law_of(self, hidden: HiddenField) -> LinearLaw:
         """The true operator behind a stored hidden field."""
 
-    def solve(
-        self, rng: np.random.Generator, loads: Float[np.ndarray, "pair component *space"], seed: np.uint64
-    ) -> System:
+    def solve(self, rng: Generator, loads: Loads, seed: np.uint64) -> System:
         """Solve for all loads; the hidden field is rounded before, so that the stored one is the one solved with."""
         hidden, parameters = self.draw_hidden(rng, seed)
         responses, residual = self.law_of(hidden.astype(self.precision)).checked_solve(loads[:, 0])
@@ -182,7 +179,7 @@ class RandomLoads(LinearRecipe):
         1.0, "smoothness of the loads; a list such as [1,2,4] draws one per load"
     )
 
-    def draw_loads(self, rng: np.random.Generator) -> Float[np.ndarray, "pair component *space"]:
+    def draw_loads(self, rng: Generator) -> Loads:
         """One Gaussian field per pair, each of its own smoothness."""
         choices = np.atleast_1d(np.asarray(self.load_alpha, dtype=float))
         if len(choices) == 1:
@@ -195,7 +192,7 @@ class RandomLoads(LinearRecipe):
         return loads[:, None]
 
 
-def streams(seed: int | np.uint64) -> tuple[np.random.Generator, np.random.Generator]:
+def streams(seed: int | np.uint64) -> tuple[Generator, Generator]:
     """The two independent sources of randomness of a seed: of the hidden field, and of the loads."""
     hidden, loads = np.random.SeedSequence(int(seed)).spawn(2)
     return np.random.default_rng(hidden), np.random.default_rng(loads)

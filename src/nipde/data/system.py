@@ -48,10 +48,7 @@ class System:
         pairs = [np.shape(array)[-self.grid.dimension - 2] for array in (self.loads, self.responses)]
         if pairs[0] != pairs[1]:
             raise ShapeError(
-                "pairs do not match",
-                expected=f"{pairs[0]} responses, one per load",
-                got=pairs[1],
-                remedy="drop extras",
+                "pairs do not match", expected=f"{pairs[0]} responses, one per load", got=pairs[1], remedy="drop extras"
             )
 
     @property

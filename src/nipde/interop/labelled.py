@@ -81,11 +81,7 @@ def from_xarray(dataset: "xarray.Dataset") -> Pairs:
 
 
 def predictions(
-    kernel: Any,
-    loads: Float[Tensor, "pair component *space"],
-    *,
-    units: Units | None = None,
-    band: float | None = None,
+    kernel: Any, loads: Float[Tensor, "pair component *space"], *, units: Units | None = None, band: float | None = None
 ) -> "xarray.Dataset":
     """Loads and predicted responses of one system; with `band`, also both ends of the band of this level."""
     units, axes = units or UNKNOWN, ("pair", "response_component")

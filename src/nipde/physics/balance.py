@@ -17,6 +17,8 @@ from nipde.discretisation.links import blocks, factorised, links_of, solved
 from nipde.errors import PhysicsError, SolverError
 from nipde.grid import Grid
 
+Fields = Float[np.ndarray, "*batch_space"]
+Unknowns = Float[np.ndarray, "pair unknown"]
 #: Largest relative residual a response may have to be called a solution.
 RESIDUAL_LIMIT = 1e-10
 
@@ -47,13 +49,11 @@ class BalanceLaw(ABC):
             )  # fmt: skip
         return factorised(self.matrix, symmetric=self.symmetric)
 
-    def solve(self, loads: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "*batch_space"]:
+    def solve(self, loads: Fields) -> Fields:
         """Responses to any number of loads (leading axes), in their precision; zero on Dirichlet nodes."""
         return self._solve(loads)[0]
 
-    def residual(
-        self, loads: Float[np.ndarray, "*batch_space"], responses: Float[np.ndarray, "*batch_space"]
-    ) -> Float[np.ndarray, " *batch"]:
+    def residual(self, loads: Fields, responses: Fields) -> Float[np.ndarray, " *batch"]:
         """‖A u - W f‖ / ‖W f‖ of every pair; 0/0, the zero response to a zero load, is 0."""
         relative = self._residual(self._cell_loads(loads), self._unknown(responses))
         return relative.reshape(loads.shape[: loads.ndim - self.grid.dimension])
@@ -83,7 +83,7 @@ class BalanceLaw(ABC):
         green[np.ix_(unknown, unknown)] = inverse
         return green
 
-    def _solve(self, loads: Float[np.ndarray, "*batch_space"]) -> tuple[np.ndarray, Float[np.ndarray, " pair"]]:
+    def _solve(self, loads: Fields) -> tuple[np.ndarray, Float[np.ndarray, " pair"]]:
         """Responses and residuals, in blocks of pairs that stay in the processor's cache."""
         self.grid.check(loads)
         flat = loads.reshape(-1, *self.grid.shape)
@@ -96,20 +96,15 @@ class BalanceLaw(ABC):
             responses[block, unknown] = values
         return responses.reshape(loads.shape), residual
 
-    def _cell_loads(self, loads: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "pair unknown"]:
+    def _cell_loads(self, loads: Fields) -> Unknowns:
         return self._unknown(loads) * links_of(self.grid).volume
 
-    def _unknown(self, field: Float[np.ndarray, "*batch_space"]) -> Float[np.ndarray, "pair unknown"]:
+    def _unknown(self, field: Fields) -> Unknowns:
         self.grid.check(field)
         return field.reshape(-1, self.grid.size).take(links_of(self.grid).unknown, axis=1)
 
-    def _residual(
-        self, right: Float[np.ndarray, "pair unknown"], values: Float[np.ndarray, "pair unknown"]
-    ) -> Float[np.ndarray, " pair"]:
+    def _residual(self, right: Unknowns, values: Unknowns) -> Float[np.ndarray, " pair"]:
         defect = self.matrix @ values.T
         defect -= right.T
-        error, size = (
-            np.sqrt(np.einsum("up,up->p", defect, defect)),
-            np.sqrt(np.einsum("pu,pu->p", right, right)),
-        )
+        error, size = (np.sqrt(np.einsum("up,up->p", defect, defect)), np.sqrt(np.einsum("pu,pu->p", right, right)))
         return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size != 0)  # NaN stays NaN

@@ -22,6 +22,12 @@ from nipde.physics.quadrilaterals import Quadrilaterals, mesh_of
 from nipde.physics.supports import HELD, Support, Unknowns, unknowns_of
 
 NEWTON = Newton()
+#: Forces or displacements at the nodes of the grid, at those of the mesh, and there with nodes first.
+Fields = Float[np.ndarray, "*batch component x y"]
+MeshField = Float[np.ndarray, "component *node"]
+NodeField = Float[np.ndarray, "node 2"]
+Values = Float[np.ndarray, " unknown"]
+Band = Float[np.ndarray, " slot"]
 
 
 @dataclass(frozen=True)
@@ -44,20 +50,16 @@ class ElasticBody(ABC):
         """The elements."""
         return mesh_of(self.grid, self.degree, self.refine)
 
-    def solve(self, loads: Float[np.ndarray, "*batch component x y"]) -> Float[np.ndarray, "*batch component x y"]:
+    def solve(self, loads: Fields) -> Fields:
         """Displacements at the grid's nodes under body forces given there, in their precision, or a SolverError."""
         return self.checked_solve(loads)[0]
 
-    def checked_solve(
-        self, loads: Float[np.ndarray, "*batch component x y"]
-    ) -> tuple[Float[np.ndarray, "*batch component x y"], list[Record]]:
+    def checked_solve(self, loads: Fields) -> tuple[Fields, list[Record]]:
         """The same with a record of every solve: nothing that did not converge ever leaves."""
         responses, records = self.attempt(loads)
         return responses, _all_converged(records)
 
-    def attempt(
-        self, loads: Float[np.ndarray, "*batch component x y"]
-    ) -> tuple[Float[np.ndarray, "*batch component x y"], list[Record]]:
+    def attempt(self, loads: Fields) -> tuple[Fields, list[Record]]:
         """The same without an error: displacements that did not converge are NaN, and the record says so."""
         self.grid.check(loads)
         if loads.ndim < 3 or loads.shape[-3] != 2:
@@ -70,18 +72,14 @@ class ElasticBody(ABC):
         responses = np.stack([self.mesh.at_nodes(field) for field, _ in solves]) if solves else np.empty(loads.shape)
         return responses.reshape(loads.shape).astype(loads.dtype), [record for _, record in solves]
 
-    def solve_linearised(
-        self, loads: Float[np.ndarray, "*batch component x y"]
-    ) -> Float[np.ndarray, "*batch component x y"]:
+    def solve_linearised(self, loads: Fields) -> Fields:
         """The same for small deformations, K₀⁻¹ M b: one factor for all loads, which must be finite."""
         self.grid.check(loads)
         flat = loads.astype(np.float64).reshape(-1, *loads.shape[-3:])
         displacements = self.mesh.at_nodes(self._solve_linearised(self.mesh.nodal_forces(flat)))
         return displacements.reshape(loads.shape).astype(loads.dtype)
 
-    def solve_linearised_transposed(
-        self, forces: Float[np.ndarray, "*batch component x y"]
-    ) -> Float[np.ndarray, "*batch component x y"]:
+    def solve_linearised_transposed(self, forces: Fields) -> Fields:
         """The transpose of that matrix, M K₀⁻¹, on a mesh whose nodes are the grid's."""
         self._check_same_nodes()
         flat = forces.astype(np.float64).reshape(-1, *forces.shape[-3:])
@@ -89,9 +87,7 @@ class ElasticBody(ABC):
         moments = self.mesh.nodal_forces(self.mesh.at_nodes(self._solve_linearised(nodal)))
         return self.mesh.at_nodes(moments).reshape(forces.shape).astype(forces.dtype)
 
-    def equilibrium_gap(
-        self, loads: Float[np.ndarray, "pair component x y"], responses: Float[np.ndarray, "pair component x y"]
-    ) -> Float[np.ndarray, "pair component x y"]:
+    def equilibrium_gap(self, loads: Fields, responses: Fields) -> Fields:
         """K₀⁻¹ of the forces that given displacements leave unbalanced: their error, to first order."""
         self._check_same_nodes()
         moved = np.ascontiguousarray(np.moveaxis(responses.reshape(len(responses), 2, -1), 1, 2), dtype=np.float64)
@@ -107,24 +103,24 @@ class ElasticBody(ABC):
         records = _all_converged([record for _, record in solves])
         return np.stack([_space_last(self.mesh, field) for field, _ in solves]), records
 
-    def energy(self, displacement: Float[np.ndarray, "component *node"]) -> float:
+    def energy(self, displacement: MeshField) -> float:
         """W = ∫ ψ dx of a displacement of the mesh; infinite where an element is inverted."""
         return self._forces(_nodes_first(self.mesh, displacement))[0]
 
-    def forces(self, displacement: Float[np.ndarray, "component *node"]) -> Float[np.ndarray, "component *node"]:
+    def forces(self, displacement: MeshField) -> MeshField:
         """∂W/∂u: what must act on every node to hold the displacement."""
         return _space_last(self.mesh, self._forces(_nodes_first(self.mesh, displacement))[2])
 
-    def smallest_jacobian(self, displacement: Float[np.ndarray, "component *node"]) -> float:
+    def smallest_jacobian(self, displacement: MeshField) -> float:
         """Least ratio of areas J = det F over the Gauss points."""
         return self._forces(_nodes_first(self.mesh, displacement))[1]
 
-    def tangent(self, displacement: Float[np.ndarray, "component *node"]) -> sparse.csc_array:
+    def tangent(self, displacement: MeshField) -> sparse.csc_array:
         """∂²W/∂u² of all displacements, in the order (node, component)."""
         every = Unknowns(self.mesh, np.zeros((*self.mesh.shape, 2), dtype=bool))
         return every.matrix(self._band(_nodes_first(self.mesh, displacement), every))
 
-    def held_tangent(self, displacement: Float[np.ndarray, "component *node"]) -> Float[np.ndarray, " slot"]:
+    def held_tangent(self, displacement: MeshField) -> Band:
         """The tangent of the body held on all sides, as a flat band."""
         return self._band(_nodes_first(self.mesh, displacement), unknowns_of(self.mesh, HELD))
 
@@ -139,7 +135,7 @@ class ElasticBody(ABC):
         if self.mesh.stride != 1:
             raise PhysicsError(expected="a mesh with the nodes of its grid", got=f"stride {self.mesh.stride}")
 
-    def _forces(self, displacement: Float[np.ndarray, "node 2"]) -> tuple[float, float, Float[np.ndarray, "node 2"]]:
+    def _forces(self, displacement: NodeField) -> tuple[float, float, NodeField]:
         """W, smallest J, forces."""
         mesh, forces = self.mesh, np.zeros(displacement.shape)
         energy, jacobian = compiled_loops().add_forces(
@@ -147,7 +143,7 @@ class ElasticBody(ABC):
         )
         return energy, jacobian, forces
 
-    def _band(self, displacement: Float[np.ndarray, "node 2"], unknowns: Unknowns) -> Float[np.ndarray, " slot"]:
+    def _band(self, displacement: NodeField, unknowns: Unknowns) -> Band:
         mesh, band = self.mesh, np.zeros(unknowns.slot_count)
         compiled_loops().add_tangent(
             displacement, mesh.elements, mesh.gradients, mesh.weights, self.material, unknowns.slots, band
@@ -158,23 +154,21 @@ class ElasticBody(ABC):
 class _Loaded:
     """A body in its supports under forces: Newton's problem. Displacements are share · guess + the unknowns."""
 
-    def __init__(
-        self, body: ElasticBody, support: Support, distance: float, forces: Float[np.ndarray, "node 2"]
-    ) -> None:
+    def __init__(self, body: ElasticBody, support: Support, distance: float, forces: NodeField) -> None:
         self.body, self.unknowns = body, unknowns_of(body.mesh, support)
         self.guess = np.ascontiguousarray(distance * support.displacement(body.mesh)).reshape(-1, 2)
         self.forces = forces.reshape(-1)[self.unknowns.places]
         self.size = float(np.linalg.norm(self.forces))
 
-    def start(self) -> Float[np.ndarray, " unknown"]:
+    def start(self) -> Values:
         return np.zeros(self.unknowns.size)
 
-    def displacement(self, values: Float[np.ndarray, " unknown"], share: float) -> Float[np.ndarray, "node 2"]:
+    def displacement(self, values: Values, share: float) -> NodeField:
         displacement = (share * self.guess).reshape(-1)
         displacement[self.unknowns.places] += values
         return displacement.reshape(-1, 2)
 
-    def at(self, values: Float[np.ndarray, " unknown"], share: float) -> State:
+    def at(self, values: Values, share: float) -> State:
         displacement = self.displacement(values, share)
         energy, jacobian, inner = self.body._forces(displacement)
         outer, places = share * self.forces, self.unknowns.places
@@ -186,14 +180,14 @@ class _Loaded:
         relative = 0.0 if error == 0 else error / size if size > 0 else np.inf
         return State(values, energy - work, residual, relative, jacobian)
 
-    def step(self, state: State, share: float) -> Float[np.ndarray, " unknown"]:
+    def step(self, state: State, share: float) -> Values:
         band = self.body._band(self.displacement(state.unknowns, share), self.unknowns)
         return self.unknowns.solve(band, state.residual)
 
 
 def _equilibrium(
-    body: ElasticBody, support: Support, *, distance: float, forces: Float[np.ndarray, "node 2"]
-) -> tuple[Float[np.ndarray, "node 2"], Record]:
+    body: ElasticBody, support: Support, *, distance: float, forces: NodeField
+) -> tuple[NodeField, Record]:
     """The displacement, NaN without convergence, and the record of the solve."""
     problem = _Loaded(body, support, distance, forces)
     values, record = body.newton.solve(problem)
@@ -217,13 +211,13 @@ def _all_converged(records: list[Record]) -> list[Record]:
     return records
 
 
-def _nodes_first(mesh: Quadrilaterals, field: Float[np.ndarray, "component *node"]) -> Float[np.ndarray, "node 2"]:
+def _nodes_first(mesh: Quadrilaterals, field: MeshField) -> NodeField:
     if field.shape != (2, *mesh.shape):
         raise PhysicsError(expected=f"shape {(2, *mesh.shape)}", got=f"shape {field.shape}", remedy="use mesh.shape")
     return np.ascontiguousarray(field.reshape(2, -1).T, dtype=np.float64)
 
 
-def _space_last(mesh: Quadrilaterals, field: Float[np.ndarray, "node 2"]) -> Float[np.ndarray, "component *node"]:
+def _space_last(mesh: Quadrilaterals, field: NodeField) -> MeshField:
     return np.ascontiguousarray(field.T).reshape(2, *mesh.shape)
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float
 
+Values = Float[np.ndarray, " unknown"]
 #: Share of the predicted decrease that a step must reach.
 SUFFICIENT = 1e-4
 #: Halvings of a Newton step before the load step is given up.
@@ -22,9 +23,9 @@ FLAT = 1e-4
 class State:
     """A trial: Π, r, ‖r‖ over the size of the forces, and the smallest J of all points."""
 
-    unknowns: Float[np.ndarray, " unknown"]
+    unknowns: Values
     potential: float
-    residual: Float[np.ndarray, " unknown"]
+    residual: Values
     relative: float
     smallest_jacobian: float
 
@@ -32,13 +33,13 @@ class State:
 class Problem(Protocol):
     """What Newton's method asks of a body under a share of its load."""
 
-    def start(self) -> Float[np.ndarray, " unknown"]:
+    def start(self) -> Values:
         """Unknowns without load."""
 
-    def at(self, unknowns: Float[np.ndarray, " unknown"], share: float) -> State:
+    def at(self, unknowns: Values, share: float) -> State:
         """Potential and residual."""
 
-    def step(self, state: State, share: float) -> Float[np.ndarray, " unknown"]:
+    def step(self, state: State, share: float) -> Values:
         """K⁻¹ r, or LinAlgError if K is not positive definite."""
 
 
@@ -66,7 +67,7 @@ class Newton:
     iterations: int = 20
     halvings: int = 10
 
-    def solve(self, problem: Problem) -> tuple[Float[np.ndarray, " unknown"], Record]:
+    def solve(self, problem: Problem) -> tuple[Values, Record]:
         """The whole load at once; where that fails half of it, and twice as much after a success."""
         unknowns, done, step = problem.start(), 0.0, 1.0
         record = Record(False, np.inf, 0, 0, 0, np.nan, ())
@@ -89,9 +90,7 @@ class Newton:
                 step /= 2
         return unknowns, record
 
-    def _carry(
-        self, problem: Problem, unknowns: Float[np.ndarray, " unknown"], share: float
-    ) -> tuple[State, list[float], int]:
+    def _carry(self, problem: Problem, unknowns: Values, share: float) -> tuple[State, list[float], int]:
         """Iterate at one share of the load; the last residual tells whether it settled."""
         state, solves = problem.at(unknowns, share), 0
         history = [state.relative]
@@ -115,7 +114,7 @@ def diagnostics_of(records: Sequence[Record]) -> dict[str, Float[np.ndarray, " p
     return {name: np.array([getattr(record, name) for record in records], dtype=np.float64) for name in names}
 
 
-def _lower(problem: Problem, state: State, direction: Float[np.ndarray, " unknown"], share: float) -> State | None:
+def _lower(problem: Problem, state: State, direction: Values, share: float) -> State | None:
     """The longest of δu, δu/2, … that lowers Π enough; None if there is none."""
     slope, length = float(state.residual @ direction), 1.0
     for _ in range(BACKTRACKS):

@@ -128,9 +128,7 @@ class TwoPhase:
     def __post_init__(self) -> None:
         if not (self.negative > 0 and self.positive > 0):
             raise PhysicsError(
-                expected="two positive phases",
-                got=(self.negative, self.positive),
-                remedy="permeability is > 0",
+                expected="two positive phases", got=(self.negative, self.positive), remedy="permeability is > 0"
             )
 
     def __call__(self, field: Float[np.ndarray, "*field"]) -> Float[np.ndarray, "*field"]:
