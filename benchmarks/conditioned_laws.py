@@ -10,8 +10,8 @@ from typing import Any
 
 from benchmarks import conditioned
 from benchmarks.conditioned import archive_of, recorded, row
-from nipde.data.advection import AdvectionRecipe
 from nipde.data.darcy import DarcyRecipe, MixedDarcyRecipe
+from nipde.data.problems import AdvectionRecipe
 
 SEED = conditioned.SEED
 PAIRS, NOISE = (100, 50, 20, 10, 5, 3), (0.0, 0.01, 0.05)

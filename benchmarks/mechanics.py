@@ -20,13 +20,12 @@ from benchmarks.mechanics_published import DISTANCES, ENERGIES, bitmap
 from benchmarks.timing import seconds
 from nipde.grid import Grid
 from nipde.physics.assembly import add_forces, add_tangent
+from nipde.physics.bodies import NeoHookean, TwoSegmentTissue, modulus_of_bitmap
 from nipde.physics.elastic import ElasticBody
-from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
 from nipde.physics.newton import Newton
 from nipde.physics.quadrilaterals import Quadrilaterals
 from nipde.physics.random_fields import PowerLawField
 from nipde.physics.supports import HELD, UNIAXIAL_EXTENSION, Support, unknowns_of
-from nipde.physics.tissue import TwoSegmentTissue
 
 SEED = 2027
 PIXELS, SQUARE = Grid.uniform(29, length=28.0), Grid.uniform(29)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from nipde.boundary import Dirichlet, Neumann
-from nipde.data.advection import AdvectionRecipe
 from nipde.data.darcy import DarcyRecipe
+from nipde.data.problems import AdvectionRecipe
 from nipde.discretisation.links import Arithmetic, FaceMean, Harmonic, links_of
 from nipde.grid import Axis, Grid
 from nipde.physics.advection import AdvectionDiffusion, asymmetry

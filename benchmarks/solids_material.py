@@ -21,7 +21,7 @@ from nipde.discovery.fibres import angle_between, two_segments
 from nipde.discovery.material import NORMAL
 from nipde.estimators.inverse.elastic_adjoint import ElasticGaussNewton
 from nipde.estimators.inverse.elastic_balance import ElasticBalance
-from nipde.physics.cellwise import CellwiseBody
+from nipde.physics.bodies import CellwiseBody
 from nipde.physics.quadrilaterals import cells_of
 
 #: A classifier sees all bitmaps this often; only trials ask about fewer specimens than `FEW`.

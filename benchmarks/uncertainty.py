@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from nipde.context.pairs import Pairs
-from nipde.data.advection import AdvectionRecipe
 from nipde.data.archive import Archive
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.plan import Plan
+from nipde.data.problems import AdvectionRecipe
 from nipde.data.recipe import Recipe
 from nipde.errors import KernelError
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS

@@ -12,7 +12,7 @@ from cmcrameri import cm
 
 import nipde
 from nipde.data.mechanics import mnist
-from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
+from nipde.physics.bodies import NeoHookean, modulus_of_bitmap
 from nipde.physics.random_fields import PowerLawField
 
 grid = nipde.Grid.uniform(29, length=28.0)

@@ -12,8 +12,8 @@ from cmcrameri import cm
 
 import nipde
 from nipde.discovery.fibres import two_segments
+from nipde.physics.bodies import TwoSegmentTissue
 from nipde.physics.random_fields import PowerLawField
-from nipde.physics.tissue import TwoSegmentTissue
 
 grid = nipde.Grid.uniform(29)
 angles, line = np.radians([35.0, 120.0]), np.radians(60.0)

@@ -8,13 +8,12 @@ import xarray
 import zarr
 
 import nipde
-from nipde.data.advection import AdvectionRecipe
 from nipde.data.archive import open_archive
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.layout import encode, layout_of, stored
 from nipde.data.plan import Plan
-from nipde.data.problems import recipe_from_dict
+from nipde.data.problems import AdvectionRecipe, recipe_from_dict
 from nipde.errors import ArchiveError, IntegrityError
 
 

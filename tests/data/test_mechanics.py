@@ -25,10 +25,9 @@ from nipde.data.recipe import streams
 from nipde.errors import ArchiveError, IntegrityError, MissingExtraError, SolverError
 from nipde.grid import Grid
 from nipde.physics import elastic
-from nipde.physics.hyperelastic import NeoHookean
+from nipde.physics.bodies import NeoHookean, TwoSegmentTissue
 from nipde.physics.newton import Newton
 from nipde.physics.quadrilaterals import cells_of, node_means
-from nipde.physics.tissue import TwoSegmentTissue
 
 RECIPES = {"mmnist": MechanicalMnistRecipe(pairs=3), "tissue": TissueRecipe(pairs=3)}
 

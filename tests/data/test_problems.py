@@ -4,9 +4,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nipde.data.advection import AdvectionRecipe
 from nipde.data.darcy import DarcyRecipe, MixedDarcyRecipe
-from nipde.data.problems import described, problem, problem_names, recipe_from_dict
+from nipde.data.problems import AdvectionRecipe, described, problem, problem_names, recipe_from_dict
 from nipde.data.recipe import Recipe
 from nipde.errors import ArchiveError
 from nipde.physics.darcy import Darcy

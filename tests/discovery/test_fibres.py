@@ -5,7 +5,7 @@ import pytest
 
 from nipde.discovery.fibres import angle_between, two_segments
 from nipde.grid import Grid
-from nipde.physics.cellwise import CellwiseBody
+from nipde.physics.bodies import CellwiseBody
 
 GRID = Grid.uniform(25)
 ONE = np.ones((24, 24))

@@ -15,10 +15,9 @@ from nipde.estimators.inverse.elastic_balance import ElasticBalance
 from nipde.grid import Grid
 from nipde.kernels.base import Kernel
 from nipde.kernels.body import BodyPredictor
-from nipde.physics.hyperelastic import NeoHookean
+from nipde.physics.bodies import NeoHookean, TwoSegmentTissue
 from nipde.physics.materials import Fibres
 from nipde.physics.random_fields import PowerLawField
-from nipde.physics.tissue import TwoSegmentTissue
 
 GRID = Grid.uniform(9, length=8.0)
 

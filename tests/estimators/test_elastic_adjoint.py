@@ -14,9 +14,8 @@ from nipde.estimators.inverse.body_misfit import BodyMisfit, Form
 from nipde.estimators.inverse.elastic_adjoint import FORMS, ElasticGaussNewton
 from nipde.estimators.inverse.elastic_balance import ElasticBalance
 from nipde.grid import Grid
-from nipde.physics.hyperelastic import NeoHookean
+from nipde.physics.bodies import NeoHookean, TwoSegmentTissue
 from nipde.physics.random_fields import PowerLawField
-from nipde.physics.tissue import TwoSegmentTissue
 
 GRID = Grid.uniform(11)
 YOUNG = np.where(np.add.outer(np.arange(10), np.arange(10)) > 9, 20.0, 1.0)

@@ -12,10 +12,9 @@ from nipde.errors import PairsError
 from nipde.estimators.inverse.elastic_balance import ElasticBalance
 from nipde.grid import Axis, Grid
 from nipde.kernels.base import Kernel
-from nipde.physics.hyperelastic import NeoHookean
+from nipde.physics.bodies import NeoHookean, TwoSegmentTissue
 from nipde.physics.materials import Fibres
 from nipde.physics.random_fields import PowerLawField
-from nipde.physics.tissue import TwoSegmentTissue
 
 GRID = Grid.uniform(13)
 YOUNG = np.where(np.add.outer(np.arange(12), np.arange(12)) > 11, 20.0, 1.0)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from nipde.data.advection import AdvectionRecipe
 from nipde.data.archive import open_archive
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.plan import Plan
+from nipde.data.problems import AdvectionRecipe
 
 EXACT = {"nodes": 9, "pairs": 14, "precision": "float64"}
 RECIPES = {

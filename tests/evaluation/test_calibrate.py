@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.data.advection import AdvectionRecipe
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.plan import Plan
+from nipde.data.problems import AdvectionRecipe
 from nipde.errors import ArchiveError, PairsError
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.evaluation.calibrate import FALSE_ALARMS, calibrated, conformal_quantile, contexts

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from nipde.data.advection import AdvectionRecipe
+from nipde.data.problems import AdvectionRecipe
 from nipde.errors import SolverError
 from nipde.estimators.regression.minimum_norm import MinimumNorm
 from nipde.evaluation import evaluate as evaluate_module

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from nipde.context.pairs import Pairs
-from nipde.data.advection import AdvectionRecipe
+from nipde.data.problems import AdvectionRecipe
 from nipde.errors import ArchiveError, PairsError
 from nipde.estimators.inverse.equation_error import EquationError
 from nipde.estimators.registry import FITTED, SCALAR, SOLIDS, names
@@ -12,8 +12,8 @@ from nipde.evaluation.evaluate import evaluate
 from nipde.evaluation.named import named
 from nipde.grid import Grid
 from nipde.kernels.dense import DenseKernel
+from nipde.physics.bodies import NeoHookean
 from nipde.physics.darcy import Darcy
-from nipde.physics.hyperelastic import NeoHookean
 
 
 def test_every_name_is_an_estimator(own):

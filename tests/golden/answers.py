@@ -15,8 +15,8 @@ import torch
 import nipde
 from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.physics.advection import AdvectionDiffusion
+from nipde.physics.bodies import TwoSegmentTissue
 from nipde.physics.random_fields import GaussianField, PowerLawField, TwoPhase
-from nipde.physics.tissue import TwoSegmentTissue
 
 FILE = Path(__file__).with_name("answers.npz")
 CASES: dict[str, Callable[[], dict[str, Any]]] = {}

@@ -7,10 +7,10 @@ import xarray as xr
 
 import nipde
 from nipde.boundary import Neumann, Periodic
-from nipde.data.advection import AdvectionRecipe
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.plan import Plan
+from nipde.data.problems import AdvectionRecipe
 from nipde.errors import IntegrityError, PairsError
 from nipde.grid import Axis, Grid
 from nipde.interop.labelled import discovery_dataset, from_xarray, open_xarray, predictions, to_xarray

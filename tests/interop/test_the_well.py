@@ -10,10 +10,10 @@ import pytest
 
 from nipde.boundary import Neumann, Periodic
 from nipde.cli import main
-from nipde.data.advection import AdvectionRecipe
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.plan import Plan
+from nipde.data.problems import AdvectionRecipe
 from nipde.data.recipe import Recipe
 from nipde.data.system import Quantities, Quantity, System
 from nipde.errors import ArchiveError
@@ -191,7 +191,7 @@ def test_the_command_writes_a_part(tmp_path, capsys):
     out = tmp_path / "test.hdf5"
     words = ["export", "the-well", str(tmp_path / "archive"), "--out", str(out)]
     assert main([*words, "--part", "test"]) == 0
-    assert f"1 systems written: {out}" in capsys.readouterr().out
+    assert str(out) in capsys.readouterr().out
     with h5py.File(out) as file:
         assert file.attrs["n_trajectories"] == 1
         expected = archive.read(archive.indices("test")).responses[:, :, 0].astype(np.float32)

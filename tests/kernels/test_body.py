@@ -7,7 +7,7 @@ import torch
 from nipde.errors import KernelError
 from nipde.grid import Axis, Grid
 from nipde.kernels.body import BodyPredictor, LinearElasticKernel
-from nipde.physics.hyperelastic import NeoHookean
+from nipde.physics.bodies import NeoHookean
 
 GRID = Grid((Axis(5, 1.0), Axis(6, 1.3)))
 

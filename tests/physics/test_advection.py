@@ -220,4 +220,4 @@ def test_a_velocity_has_one_component_per_axis(components):
 def test_a_velocity_that_is_not_finite_is_refused(value):
     with pytest.raises(PhysicsError) as error:
         AdvectionDiffusion(Grid.uniform(9), np.ones((9, 9)), np.full((2, 9, 9), value))
-    assert "1.0" in error.value.got
+    assert not np.isfinite(error.value.got)

@@ -5,11 +5,9 @@ import pytest
 
 from nipde.errors import PhysicsError, ShapeError
 from nipde.grid import Axis, Grid
-from nipde.physics.cellwise import CellwiseBody
-from nipde.physics.hyperelastic import NeoHookean
+from nipde.physics.bodies import CellwiseBody, NeoHookean, TwoSegmentTissue
 from nipde.physics.materials import Fibres, fibre_stress, lame_modulus, matrix_stresses, shear_modulus
 from nipde.physics.quadrilaterals import mesh_of
-from nipde.physics.tissue import TwoSegmentTissue
 
 BOX = Grid((Axis(7, 2.0), Axis(6, 1.5)))
 CELLS = (6, 5)

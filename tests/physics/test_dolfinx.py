@@ -10,9 +10,8 @@ from trial_fields import body_loads
 
 from benchmarks.mechanics_published import bitmap
 from nipde.grid import Grid
-from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
+from nipde.physics.bodies import NeoHookean, TwoSegmentTissue, modulus_of_bitmap
 from nipde.physics.newton import Newton
-from nipde.physics.tissue import TwoSegmentTissue
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from nipde.boundary import Neumann
 from nipde.errors import MissingExtraError, PhysicsError, ShapeError, SolverError
 from nipde.grid import Axis, Grid
 from nipde.physics import elastic
-from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
+from nipde.physics.bodies import NeoHookean, modulus_of_bitmap
 from nipde.physics.materials import lame_modulus
 from nipde.physics.newton import Newton
 from nipde.physics.supports import CONFINED_COMPRESSION, EQUIBIAXIAL_EXTENSION, SHEAR, UNIAXIAL_EXTENSION, Support
@@ -461,7 +461,7 @@ def test_without_a_folder_for_compiled_code_it_is_compiled_every_time():
 
 
 def test_numba_is_asked_for_only_when_a_body_is_deformed(monkeypatch):
-    assert run("import sys, nipde.physics.hyperelastic; print('numba' in sys.modules)").stdout == "False\n"
+    assert run("import sys, nipde.physics.bodies; print('numba' in sys.modules)").stdout == "False\n"
     elastic.compiled_loops.cache_clear()
     monkeypatch.delitem(sys.modules, "nipde.physics.assembly", raising=False)
     monkeypatch.delattr(physics, "assembly", raising=False)

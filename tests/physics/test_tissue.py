@@ -6,10 +6,9 @@ from trial_fields import body_loads, relative, shaken
 
 from nipde.errors import PhysicsError
 from nipde.grid import Axis, Grid
-from nipde.physics.hyperelastic import NeoHookean
+from nipde.physics.bodies import NeoHookean, TwoSegmentTissue
 from nipde.physics.materials import Fibres, bulk_modulus, lame_modulus
 from nipde.physics.newton import Newton
-from nipde.physics.tissue import TwoSegmentTissue
 
 TIGHT = Newton(tolerance=1e-12)
 BOX = Grid((Axis(6, 1.0), Axis(5, 0.7)))

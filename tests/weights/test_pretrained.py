@@ -7,11 +7,11 @@ import torch
 
 import nipde
 from nipde.cli import main
-from nipde.data.advection import AdvectionRecipe
 from nipde.data.darcy import DarcyRecipe, MixedDarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
 from nipde.data.plan import Plan
+from nipde.data.problems import AdvectionRecipe
 from nipde.errors import CheckpointError
 from nipde.evaluation.evaluate import evaluate
 from nipde.weights.models import SHELF, card, load, names

@@ -5,7 +5,7 @@ from nipde.lazy import lazy
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        "AdvectionRecipe": "advection",
+        "AdvectionRecipe": "problems",
         "Archive": "archive",
         "DarcyRecipe": "darcy",
         "MechanicalMnistRecipe": "mechanics",

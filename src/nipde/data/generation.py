@@ -52,9 +52,7 @@ def generate(
         _clear(storage)
         return Archive(storage)
     plan.recipe.ready()
-    plan.recipe.build(
-        plan.system_seed(0), shared_seed=plan.shared_seed
-    )  # options that no system can have leave no file
+    plan.recipe.build(plan.system_seed(0), shared_seed=plan.shared_seed)  # options no system can have leave no file
     fixed = _fixed_files(plan)
     for key in sorted(fixed, key=lambda key: key != "zarr.json"):  # the root first: it says whose place this is
         storage.write(key, fixed[key])

@@ -20,13 +20,12 @@ from nipde.data.recipe import HiddenField, Loads, Recipe, option
 from nipde.data.system import Quantities, Quantity, System
 from nipde.errors import ArchiveError, IntegrityError, MissingExtraError, SolverError
 from nipde.grid import Grid
+from nipde.physics.bodies import NeoHookean, TwoSegmentTissue, modulus_of_bitmap
 from nipde.physics.elastic import ElasticBody, compiled_loops
-from nipde.physics.hyperelastic import NeoHookean, modulus_of_bitmap
 from nipde.physics.materials import Fibres
 from nipde.physics.newton import diagnostics_of
 from nipde.physics.quadrilaterals import node_means
 from nipde.physics.random_fields import PowerLawField
-from nipde.physics.tissue import TwoSegmentTissue
 
 PLANE = ("x", "y")
 #: Images there are.

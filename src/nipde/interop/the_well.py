@@ -16,7 +16,6 @@ import numpy as np
 
 import nipde
 from nipde.atomic import atomic_file
-from nipde.boundary import Boundary
 from nipde.data.archive import Archive, open_archive
 from nipde.data.system import Quantity, System
 from nipde.errors import ArchiveError, needing
@@ -96,18 +95,14 @@ def _boundaries(file: Any, archive: Archive) -> None:
             {
                 "associated_dims": _words([name]),
                 "associated_fields": _words(held),
-                "bc_type": _kind(axis.boundary),
+                # Dirichlet and Neumann sides are both walls: the layout describes geometry; values stand in attributes.
+                "bc_type": "periodic" if axis.boundary.periodic else "wall",
                 "sample_varying": False,
                 "time_varying": False,
             }
         )
         side.create_dataset("mask", data=mask)
         side.create_dataset("values", data=np.zeros(2, dtype=np.float32))
-
-
-def _kind(boundary: Boundary) -> str:
-    """Dirichlet and Neumann sides are both walls: the layout describes geometry; values stand in attributes."""
-    return "periodic" if boundary.periodic else "wall"
 
 
 class _Entry:

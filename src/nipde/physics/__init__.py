@@ -6,11 +6,11 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "AdvectionDiffusion": "advection",
-        "CellwiseBody": "cellwise",
+        "CellwiseBody": "bodies",
         "Darcy": "darcy",
         "GaussianField": "random_fields",
-        "NeoHookean": "hyperelastic",
+        "NeoHookean": "bodies",
         "TwoPhase": "random_fields",
-        "TwoSegmentTissue": "tissue",
+        "TwoSegmentTissue": "bodies",
     },
 )

@@ -108,3 +108,10 @@ class BalanceLaw(ABC):
         defect -= right.T
         error, size = (np.sqrt(np.einsum("up,up->p", defect, defect)), np.sqrt(np.einsum("pu,pu->p", right, right)))
         return np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size != 0)  # NaN stays NaN
+
+
+def check_positive(field: Fields, name: str) -> None:
+    """Raise unless a coefficient is finite and above 0 everywhere."""
+    if not (np.all(np.isfinite(field)) and np.min(field) > 0):
+        got, remedy = f"values from {np.min(field)} to {np.max(field)}", f"fill holes with a small positive {name}"
+        raise PhysicsError(expected=f"a finite {name} > 0 at every node", got=got, remedy=remedy)

@@ -8,8 +8,7 @@ import scipy.sparse as sparse
 from jaxtyping import Float
 
 from nipde.discretisation.links import FaceMean, Harmonic, links_of
-from nipde.errors import PhysicsError
-from nipde.physics.balance import BalanceLaw
+from nipde.physics.balance import BalanceLaw, check_positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,12 +20,7 @@ class Darcy(BalanceLaw):
 
     def __post_init__(self) -> None:
         self.grid.check(self.permeability, leading=())
-        if not (np.all(np.isfinite(self.permeability)) and np.min(self.permeability) > 0):
-            raise PhysicsError(
-                expected="a finite permeability > 0 at every node",
-                got=f"values from {np.min(self.permeability)} to {np.max(self.permeability)}",
-                remedy="fill holes with a small positive permeability",
-            )
+        check_positive(self.permeability, "permeability")
 
     @property
     def symmetric(self) -> bool:

@@ -14,7 +14,7 @@ from nipde.estimators.conditioned.prior import PriorEstimate
 from nipde.estimators.conditioned.whitening import Whitened
 from nipde.estimators.inverse.elastic_adjoint import ElasticGaussNewton
 from nipde.estimators.inverse.elastic_balance import EXPLAINED, ElasticBalance, predictor_of
-from nipde.physics.cellwise import CellwiseBody
+from nipde.physics.bodies import CellwiseBody
 
 #: Where no noise is named, a body that moves like the specimen to this share will do: another costs tens of times more.
 CLOSE = 5e-3

@@ -21,7 +21,7 @@ from nipde.context.pairs import Pairs
 from nipde.errors import SolverError
 from nipde.estimators.inverse.equilibrium_gap import term_forces
 from nipde.grid import Grid
-from nipde.physics.cellwise import CellwiseBody
+from nipde.physics.bodies import CellwiseBody
 from nipde.physics.materials import fibre_stress, matrix_stresses
 from nipde.physics.quadrilaterals import mesh_of
 from nipde.physics.supports import HELD, unknowns_of

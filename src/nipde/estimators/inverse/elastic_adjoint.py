@@ -25,7 +25,7 @@ from nipde.estimators.inverse.elastic_balance import EXPLAINED, check_elastic_pa
 from nipde.estimators.inverse.equilibrium_gap import EquilibriumGap
 from nipde.estimators.inverse.regularisation_path import FIRST_WEIGHT, Stage, least_risk, predictive_risk
 from nipde.kernels.body import BodyPredictor
-from nipde.physics.cellwise import CellwiseBody
+from nipde.physics.bodies import CellwiseBody
 from nipde.physics.materials import matrix_stresses
 from nipde.physics.quadrilaterals import mesh_of
 

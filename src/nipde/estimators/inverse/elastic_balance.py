@@ -18,7 +18,7 @@ from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.estimators.inverse.equilibrium_gap import EquilibriumGap, Stresses
 from nipde.kernels.body import BodyPredictor, LinearElasticKernel
-from nipde.physics.cellwise import CellwiseBody
+from nipde.physics.bodies import CellwiseBody
 from nipde.physics.materials import fibre_stress, matrix_stresses
 from nipde.physics.quadrilaterals import mesh_of
 
