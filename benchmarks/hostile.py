@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from benchmarks.record import read_record
+from benchmarks.record import digest, read_record
 from nipde.data.archive import open_archive
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
@@ -142,7 +142,7 @@ def targets(folder: Path) -> dict[str, Callable[[random.Random], object]]:
     listed = json.loads(manifest.read_bytes())
     documents = sorted(archive.rglob("zarr.json"))
     results.mkdir()
-    measured = json.dumps({"name": "trial", "measured": {"rows": [{"value": 1.0}]}}).encode()
+    measured = {"name": "trial", "measured": {"rows": [{"value": 1.0}]}}
     description = folder / "experiment.toml"
 
     def mutated_weights(rng: random.Random) -> object:
@@ -181,7 +181,11 @@ def targets(folder: Path) -> dict[str, Callable[[random.Random], object]]:
         return Description.from_toml(description)
 
     def mutated_result(rng: random.Random) -> object:
-        (results / "trial.json").write_bytes(mutated_json(measured, rng))
+        mutated = replaced(measured, rng)
+        if isinstance(mutated, dict):
+            mutated["sha256"] = digest(mutated)
+        text = json.dumps(mutated).encode()
+        (results / "trial.json").write_bytes(changed(text, rng) if rng.random() < 0.5 else text)
         return read_record(results, "trial")
 
     return {
