@@ -118,6 +118,8 @@ class Description:
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
         """From keys and values as TOML has them: one word may stand for a list of one."""
         kinds = {one.name: one.type for one in fields(cls)}
+        if not isinstance(table, Mapping):
+            raise _bad("description", "values by key", repr(table)[:200], 'write {"files": [...], ...}')
         for key in table:
             _check_word("key", key, kinds)
         return cls(**{key: _value(key, kinds[key], value) for key, value in table.items()})
