@@ -10,7 +10,7 @@ from nipde.discovery.discovery import RecommendedLoads
 from nipde.errors import KernelError
 from nipde.kernels.prediction_bands import OutlierTest
 from nipde.report.numbers import number, percent, unit_symbol, unit_text
-from nipde.report.statements import outlier_statement, statements
+from nipde.report.statements import CAUSES, outlier_statement, statements
 
 
 def test_numbers():
@@ -36,18 +36,12 @@ def test_every_statement_is_a_sentence_with_the_quantity_of_the_user(discovery):
     for sentence in sentences:
         assert sentence.endswith(".")
         assert "nan" not in sentence
-    assert sentences[0].startswith("Two phases: tension 3.02 kN on ")
-    assert "another phase above 5 %" in sentences[0]
-    errors = discovery.held_out.errors
-    assert sentences[1] == (
-        f"Held-out prediction error: {percent(errors.mean())} (best baseline, adjoint Gauss-Newton: 4.4 %).".replace(
-            "\u00a0", " "
-        )
-    )
+    best = percent(discovery.held_out.errors.mean()).replace("\u00a0", " ")
     assert sentences[2] == outlier_statement(discovery.kernel.outlier_test)
-    assert sentences[3].startswith("The tension is identifiable at ")
-    assert sentences[4].startswith("90 % bands of the tension: ± ")
-    assert sentences[5].startswith("Recommended load: 1 half waves along x, 2 along y; it removes 34 % ")
+    parts = (("tension", "3.02 kN"), (best, "adjoint Gauss-Newton", "4.4 %"), (), ("tension",), ("tension", "90 %"),
+             (discovery.recommended_loads.names[0], "34 %"))  # fmt: skip
+    for sentence, expected in zip(sentences, parts, strict=True):
+        assert all(part in sentence for part in expected)
 
 
 def test_results_that_are_missing_are_not_spoken_of(discovery):
@@ -58,19 +52,20 @@ def test_results_that_are_missing_are_not_spoken_of(discovery):
     )  # fmt: skip
     sentences = statements(bare)
     assert len(sentences) == 5
-    assert sentences[0] == "One phase: tension 1,130 m²/d."
-    assert sentences[1].startswith("Held-out prediction error not available")
-    assert sentences[2].startswith("In-distribution check not available")
+    assert "1,130 m²/d" in sentences[0]
+    assert not any(character.isdigit() for sentence in sentences[1:3] for character in sentence)
 
 
 def test_the_outlier_test_in_words():
     test = OutlierTest({"stiffness": torch.tensor([0.5, -9.0]), "misfit": torch.tensor([-1.0, 20.0])}, 4.0)
-    assert outlier_statement(test, 0) == "In-distribution check passed (largest z-score: misfit, -1.0; limit 4.0)."
-    failed = outlier_statement(test, 1)
-    assert failed.startswith("In-distribution check failed (limit 4.0): z-score of misfit, 20.0 (")
-    assert "; of stiffness, -9.0 (" in failed
+    passed, failed = outlier_statement(test, 0), outlier_statement(test, 1)
+    assert all(part in passed for part in ("misfit", "-1.0", "4.0"))
+    assert "stiffness" not in passed
+    assert failed.index("misfit, 20.0") < failed.index("stiffness, -9.0")
+    assert CAUSES["misfit"][1] in failed
+    assert CAUSES["stiffness"][0] in failed
     missing = OutlierTest({"stiffness": torch.tensor(torch.nan), "misfit": torch.tensor(0.0)}, 4.0)
-    assert "z-score of stiffness, nan" in outlier_statement(missing)
+    assert "stiffness, nan" in outlier_statement(missing)
     with pytest.raises(KernelError) as error:
         outlier_statement(test)
     assert error.value.expected == "one system"
