@@ -143,19 +143,13 @@ def metadata_files(plan: Plan) -> dict[str, bytes]:
     """Every zarr.json, as zarr writes it."""
     store = MemoryStore()
     group = zarr.create_group(store, attributes=attributes_of(plan), zarr_format=3)
+    encoding: Any = {"name": "default", "separator": "."}
     for name, layout in layout_of(plan).items():
+        as_laid_out = {one: getattr(layout, one) for one in ("shape", "dtype", "chunks", "shards", "attributes")}
         group.create_array(
-            name,
-            shape=layout.shape,
-            dtype=layout.dtype,
-            chunks=layout.chunks,
-            shards=layout.shards,
-            compressors=[Crc32cCodec()],
-            fill_value=np.nan if layout.dtype.startswith("float") else 0,
-            dimension_names=layout.dimensions,
-            attributes=layout.attributes,
-            chunk_key_encoding={"name": "default", "separator": "."},
-        )
+            name, **as_laid_out, dimension_names=layout.dimensions, compressors=[Crc32cCodec()],
+            fill_value=np.nan if layout.dtype.startswith("float") else 0, chunk_key_encoding=encoding,
+        )  # fmt: skip
     names = ["zarr.json", *(f"{name}/zarr.json" for name in layout_of(plan))]
     return {name: _bytes(store, name) for name in names}
 

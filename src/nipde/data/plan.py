@@ -44,12 +44,10 @@ class Plan:
             if not (isinstance(value, int | np.integer) and least <= value <= most):
                 raise ArchiveError(f"{name} cannot be used", expected=f"a whole number >= {least}", got=value,
                                    remedy="choose another")  # fmt: skip
-        most = self.recipe.catalogue
-        if most is not None and self.systems > most:
-            raise ArchiveError(
-                expected=f"at most {most} systems of {self.recipe.problem}, none twice", got=self.systems,
-                remedy="ask for fewer",
-            )  # fmt: skip
+        entries = self.recipe.catalogue
+        if entries is not None and self.systems > entries:
+            expected = f"at most {entries} systems of {self.recipe.problem}, none twice"
+            raise ArchiveError(expected=expected, got=self.systems, remedy="ask for fewer")
         if self.shards > MOST_SHARDS:
             raise ArchiveError(expected=f"at most {MOST_SHARDS} shards", got=self.shards,
                                remedy="make several archives, or larger shards (shard_systems)")  # fmt: skip

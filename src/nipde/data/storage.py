@@ -255,9 +255,9 @@ def _failing(place: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterat
     """Around work on files: whatever a file system, a network or a library raises becomes an ArchiveError."""
     try:
         yield
-    except (NipdeError, *passing):
-        raise
     except Exception as error:
+        if isinstance(error, (NipdeError, *passing)):
+            raise
         raise ArchiveError(
             f"{place} cannot be read or written", got=f"{type(error).__name__}: {error}"[:300],
             remedy="check address, permissions, room on the disk and connection",

@@ -87,27 +87,23 @@ class KernelRegressor(BaseEstimator):  # type: ignore[misc]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters and, if `deep`, the fields of an estimator that is a dataclass."""
-        params = {name: getattr(self, name) for name in ("estimator", "grid", "noise")}
-        estimator = self._estimator()
+        params: dict[str, Any] = super().get_params(deep=False)
+        estimator: Any = self._estimator()
         if deep and dataclasses.is_dataclass(estimator):
-            params |= {
-                f"estimator__{field.name}": getattr(estimator, field.name) for field in dataclasses.fields(estimator)
-            }
+            params |= {f"estimator__{one.name}": getattr(estimator, one.name) for one in dataclasses.fields(estimator)}
         return params
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters; fields of the estimator give a new one, since estimators do not change."""
-        own = {name: value for name, value in params.items() if "__" not in name}
-        inner = {name: value for name, value in params.items() if "__" in name}
-        self._check_known(own)
-        for name, value in own.items():
-            setattr(self, name, value)
-        self._check_known(inner)
+        inner = {name: params.pop(name) for name in list(params) if name.startswith("estimator__")}
+        super().set_params(**params)
+        unknown = inner.keys() - self.get_params().keys()
+        if unknown:
+            raise ValueError(f"Invalid parameters {sorted(unknown)}: expected some of {sorted(self.get_params())}")
         if inner:
             estimator: Any = self._estimator()
-            self.estimator = dataclasses.replace(
-                estimator, **{name.removeprefix("estimator__"): value for name, value in inner.items()}
-            )
+            values = {name.removeprefix("estimator__"): value for name, value in inner.items()}
+            self.estimator = dataclasses.replace(estimator, **values)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -115,12 +111,6 @@ class KernelRegressor(BaseEstimator):  # type: ignore[misc]
         tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         tags.target_tags.required = tags.target_tags.multi_output = True
         return tags
-
-    def _check_known(self, params: dict[str, Any]) -> None:
-        known = self.get_params()
-        for name in params:
-            if name not in known:
-                raise ValueError(f"Invalid parameter {name!r}: expected one of {', '.join(sorted(known))}")
 
     def _estimator(self) -> Callable[[Pairs], Predictor]:
         return Ridge() if self.estimator is None else self.estimator

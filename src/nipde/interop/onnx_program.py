@@ -44,7 +44,7 @@ def to_onnx(what: Any, path: str | os.PathLike[str], *, pairs: Pairs | None = No
     arguments: dict[str, Any] = {"input_names": names, "output_names": ["predictions"], "verbose": False}
     onnx_program = torch.onnx.export(program, (), None, dynamo=True, **arguments)
     assert onnx_program is not None
-    with atomic_file(path) as partial:
+    with atomic_file(Path(path)) as partial:
         onnx_program.save(partial)
     return Path(path)
 

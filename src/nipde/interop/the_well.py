@@ -39,7 +39,7 @@ def to_the_well(
     systems = np.arange(len(opened)) if part is None else opened.indices(part)
     if not len(systems):
         raise ArchiveError(expected=f"systems in the part {part}", got="none", remedy="choose another part")
-    with atomic_file(path) as partial, h5py.File(partial, "w") as file:
+    with atomic_file(Path(path)) as partial, h5py.File(partial, "w") as file:
         _root(file, opened, len(systems), part)
         _dimensions(file, opened)
         _boundaries(file, opened)

@@ -71,10 +71,11 @@ class TwoSegmentTissue(ElasticBody):
         angle = self.angle_at(points[..., 0], points[..., 1])
         families = np.stack([angle, -angle] if self.mirrored else [angle], axis=-1)
         young, fibres = np.full(angle.shape, float(self.modulus)), self.fibres
-        stiffness = np.full(families.shape, float(fibres.stiffness))
-        moduli = shear_modulus(young, self.poisson), bulk_modulus(young, self.poisson)
-        shared = {"exponent": float(fibres.exponent), "both_signs": bool(fibres.both_signs)}
-        return PointMaterial.of(*moduli, families, stiffness, **shared)
+        return PointMaterial.of(
+            shear_modulus(young, self.poisson), bulk_modulus(young, self.poisson), families,
+            np.full(families.shape, float(fibres.stiffness)),
+            exponent=float(fibres.exponent), both_signs=bool(fibres.both_signs),
+        )  # fmt: skip
 
     @cached_property
     def angle(self) -> Float[np.ndarray, "x y"]:
