@@ -85,3 +85,23 @@ def test_the_number_of_axes_is_agreed_on():
     assert Description(coordinates=("x",)).dimension == 1
     with refused(got="[1, 2]"):
         _ = Description(coordinates=("x",), nodes=(5, 5)).dimension
+
+
+@pytest.mark.parametrize("key", ["files", "amounts"])
+@pytest.mark.parametrize("name", ["../outside.csv", "/etc/passwd", "link.csv", "folder/../../outside.csv"])
+def test_files_lie_below_the_description_unless_the_caller_says_otherwise(tmp_path, key, name):
+    home = tmp_path / "home"
+    (home / "folder").mkdir(parents=True)
+    (home / "link.csv").symlink_to("/etc/passwd")
+    (home / "experiment.toml").write_text(
+        f'files = "inside.csv"\n{key} = "{name}"' if key != "files" else f'files = "{name}"'
+    )
+    with refused(message="files not understood", got=repr(name), remedy="files_anywhere"):
+        Description.from_toml(home / "experiment.toml")
+    found = Description.from_toml(home / "experiment.toml", files_anywhere=True)
+    assert str(home / name) in (*found.files, found.amounts)
+
+
+def test_folders_below_the_description_are_fine(tmp_path):
+    (tmp_path / "experiment.toml").write_text('files = ["runs/a.csv", "./b.csv", "runs/../c.csv"]')
+    assert len(Description.from_toml(tmp_path / "experiment.toml").files) == 3

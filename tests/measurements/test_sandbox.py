@@ -1,4 +1,5 @@
 import ctypes
+import hashlib
 import io
 import os
 import subprocess
@@ -6,14 +7,16 @@ import sys
 import threading
 import time
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
-from nipde.errors import MissingExtraError
+from nipde.errors import MeasurementError, MissingExtraError
 from nipde.measurements.formats import OURS, Format
+from nipde.measurements.formats.server import LENGTH
 from nipde.measurements.parse import parse
 from nipde.measurements.sandbox import Limits, Sandbox, sandbox
 from tests.measurements.damaged_files import mutated, valid_files
@@ -289,19 +292,169 @@ def test_threads_share_the_child(tmp_path):
     assert all((found[number] == number).all() for number in range(8))
 
 
-def test_a_fork_has_a_child_of_its_own(tmp_path):
+FORKED = """
+import os, sys, threading, time
+from nipde.measurements.formats.server import LENGTH
+from nipde.measurements.parse import parse
+from nipde.measurements.sandbox import sandbox
+parse(sys.argv[1]); first = sandbox()._server.pid; folder = sandbox()._folder
+pid = os.fork()
+if pid == 0:
+    parse(sys.argv[1]); own = sandbox()._server.pid != first and sandbox()._folder != folder
+    sandbox().close(); os._exit(not own)
+assert os.waitpid(pid, 0)[1] == 0
+pid = os.fork()
+if pid == 0: sys.exit(0)  # an ordinary end, with everything that is done at exit
+assert os.waitpid(pid, 0)[1] == 0
+parse(sys.argv[1]); assert sandbox()._server.pid == first and os.path.isdir(folder)
+held = threading.Thread(target=lambda: sandbox()._lock.acquire() and time.sleep(1)); held.start(); time.sleep(0.2)
+pid = os.fork()  # while another thread is reading
+if pid == 0: sys.exit(0)
+assert os.waitpid(pid, 0)[1] == 0; held.join(); sandbox()._lock.release()
+parse(sys.argv[1]); assert sandbox()._server.pid == first
+print(folder)
+"""
+
+
+def test_a_fork_has_a_child_of_its_own_and_leaves_its_parents_alone(tmp_path):
     np.savez(tmp_path / "x.npz", x=np.zeros(3))
-    parse(tmp_path / "x.npz")
-    ours = sandbox()._server
-    code = (
-        "import os, sys; from nipde.measurements.parse import parse; from nipde.measurements.sandbox import sandbox\n"
-    )
-    code += "parse(sys.argv[1]); first = sandbox()._server.pid; pid = os.fork()\n"
-    code += "parse(sys.argv[1]); own = sandbox()._server.pid == first\n"
-    code += "if pid == 0: sandbox().close(); os._exit(own)\n"
-    code += "parse(sys.argv[1]); sys.exit(os.waitpid(pid, 0)[1] != 0 or not own)"
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.npz")], check=True, timeout=60)
-    assert sandbox()._server is ours
+    ended = subprocess.run([sys.executable, "-c", FORKED, str(tmp_path / "x.npz")], timeout=60, capture_output=True)
+    assert ended.returncode == 0, ended.stderr
+    assert not Path(ended.stdout.decode().strip()).exists()
+
+
+def test_the_digest_is_that_of_the_bytes_that_were_parsed(tmp_path):
+    """A writer rewrites the table all the time: reading it gives one of its versions, or says that it changes."""
+    texts = {value: "x\n" + f"{value}\n" * 20_000 for value in range(1, 10)}
+    path, done, outcomes = tmp_path / "live.csv", threading.Event(), Counter()
+    path.write_text(texts[1])
+
+    def write() -> None:
+        while not done.wait(0.002):
+            path.write_text(texts[int(time.monotonic() * 1e3) % 9 + 1])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(40):
+            try:
+                raw = parse(path)
+            except MeasurementError:
+                outcomes["refused"] += 1
+                continue
+            content = "x\n" + "".join(f"{value:g}\n" for value in raw.arrays["x"])
+            outcomes["read"] += 1
+            assert raw.sha256 == hashlib.sha256(content.encode()).hexdigest()
+    finally:
+        done.set()
+        writer.join()
+    assert outcomes["read"] > 0
+
+
+def test_a_file_replaced_after_it_was_copied_keeps_its_digest(tmp_path, monkeypatch):
+    np.savez(tmp_path / "x.npz", x=np.zeros(3))
+    digest = hashlib.sha256((tmp_path / "x.npz").read_bytes()).hexdigest()
+    ask = Sandbox._ask
+
+    def replaced(self, request, limits):
+        np.savez(tmp_path / "x.npz", x=np.ones(3))
+        return ask(self, request, limits)
+
+    monkeypatch.setattr(Sandbox, "_ask", replaced)
+    raw = parse(tmp_path / "x.npz")
+    assert raw.sha256 == digest
+    assert not raw.arrays["x"].any()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"[]", b"{", b"9" * 5000, b"[" * 100_000, b'{"format": 1}', b'{"died": "x"}', b'{"error": 3}',
+        b'{"format": "npz", "names": [1], "arrays": [], "units": {}, "attributes": {}}',
+        b'{"format": "npz", "names": [], "arrays": [["O", [1]]], "units": {}, "attributes": {}}',
+        b'{"format": "npz", "names": [], "arrays": [["<f8", [-1]]], "units": {}, "attributes": {}}',
+        b'{"format": "npz", "names": [], "arrays": [["<f8", [1000000000000]]], "units": {}, "attributes": {}}',
+        b'{"format": "npz", "names": [], "arrays": [], "units": {"x": {}}, "attributes": {}}',
+        b'{"format": "npz", "names": [], "arrays": [], "units": {}, "attributes": {"a": []}}',
+    ],
+)  # fmt: skip
+def test_a_child_that_came_to_harm_is_not_believed(tmp_path, monkeypatch, reply):
+    np.savez(tmp_path / "x.npz", x=np.zeros(3))
+    frames = LENGTH.pack(31) + b'{"confined": [], "bounded": 1} ' + LENGTH.pack(len(reply)) + reply
+    program = f"import os, sys, time; sys.stdin.buffer.readline(); os.write(1, {frames!r}); time.sleep(20)"
+    monkeypatch.setattr("nipde.measurements.sandbox._START", program)
+    box = Sandbox()
+    with refused(message="x.npz", expected="readable"):
+        box.read(tmp_path / "x.npz", candidates=lambda start: ours("npz"), limits=Limits())
+    assert (box.deaths, box._server) == (1, None)
+
+
+READ_AND_DISCOVER = """
+import gc, os, sys, tempfile, threading
+import psutil
+from nipde.measurements.parse import parse
+from nipde.measurements.sandbox import sandbox
+calls, discoveries, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[5]
+me = psutil.Process()
+if discoveries:
+    import nipde, torch
+    torch.set_num_threads(1)
+    model = nipde.load("darcy")
+def once(discover):
+    if not discoveries:
+        return parse(file)
+    measured = nipde.read(file)
+    if discover:
+        nipde.discover(measured, model, recommendations=1, piecewise_constant=False)
+def held():
+    gc.collect()
+    return me.memory_info().rss, me.num_fds(), len(me.children(recursive=True)), threading.active_count()
+def temporary():
+    return {one for one in os.listdir(tempfile.gettempdir()) if one.startswith("nipde-")}
+for warm in range(int(sys.argv[3])):
+    once(discoveries)
+before, files = held(), temporary()
+failures = []
+def several(count, discover):
+    for call in range(count):
+        try:
+            once(call < discover)
+        except Exception as error:
+            failures.append(repr(error))
+threads = [threading.Thread(target=several, args=(calls // 8, 0)) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+several(discoveries or calls // 2, discoveries)
+for _ in range(3):
+    pid = os.fork()
+    if pid == 0: once(False); sys.exit(0)
+    failures += [] if os.waitpid(pid, 0)[1] == 0 else ["fork"]
+after = held()
+assert not failures, failures[:3]
+assert after[1:] == before[1:], (before, after)
+assert temporary() - files <= {os.path.basename(sandbox()._folder)}, temporary() - files
+print(after[0] / before[0] - 1, calls, discoveries, before, after)
+assert after[0] <= float(sys.argv[4]) * before[0], (before, after)
+sandbox().close()
+assert not me.children(recursive=True) and sandbox()._folder == ""
+"""
+
+
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize(
+    ("calls", "discoveries", "warm", "growth"),
+    [("60", "0", "20", "1.02"), pytest.param("500", "500", "30", "1.02", marks=pytest.mark.slow)],
+)
+def test_many_reads_leave_nothing_behind(tmp_path, calls, discoveries, warm, growth):
+    x, rng = np.arange(5.0), np.random.default_rng(0)
+    responses = rng.uniform(1, 2, (4, 1, 1)) * np.outer(np.sin(np.pi * x / 4), np.sin(np.pi * x / 4))
+    units = np.array('{"x": "mm", "y": "mm", "loads": "N/m^2", "responses": "mm"}')
+    file = tmp_path / "measured.npz"
+    np.savez(file, x=x, y=x, loads=rng.standard_normal((4, 5, 5)), responses=responses, units=units)
+    program = [sys.executable, "-c", READ_AND_DISCOVER, calls, discoveries, warm, growth, str(file)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=2900)
+    assert ended.returncode == 0, ended.stderr
+    print(ended.stdout)
 
 
 def test_the_child_ends_with_its_parent(tmp_path):

@@ -16,6 +16,7 @@ from nipde.measurements.sandbox import Limits
 
 _TOML = Format("toml", "nipde.measurements.formats.toml", (".toml",))
 _LARGEST_TOML = 2**20
+MOST_MISSING = 100
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Description:
     def __post_init__(self) -> None:
         if any(count < 3 for count in self.nodes):
             raise _bad("nodes", "whole numbers >= 3", list(self.nodes), "use a finer grid")
+        if len(self.missing) > MOST_MISSING:
+            raise _bad("missing", f"at most {MOST_MISSING} numbers", len(self.missing), "name those that occur")
         if any(not low < high for low, high in self.box):
             got = [list(ends) for ends in self.box]
             raise _bad("box", "a first and a larger last position for each axis", got, "give the smaller one first")
@@ -104,7 +107,7 @@ class Description:
 
         They lie in the folder of the TOML file or below, unless the caller allows `files_anywhere`.
         """
-        limits = Limits(memory=2**29)
+        limits = Limits(seconds=3.0, memory=2**29)
         _, _, contents = parse_in_child(path, candidates=lambda start: [_TOML], limits=limits, most=_LARGEST_TOML)
         with naming(str(path)):
             described = cls.from_dict(json.loads(str(contents.attributes["table"])))

@@ -17,6 +17,8 @@ from nipde.grid import AXES, Grid
 from nipde.measurements.measurement import Note
 from nipde.measurements.units import Units, amount
 
+#: Of described loads, over all nodes.
+MOST_VALUES = 100_000_000
 #: Side -> axis, and which end of it.
 SIDES = {"left": (0, 0), "right": (0, -1), "bottom": (1, 0), "top": (1, -1), "back": (2, 0), "front": (2, -1)}
 
@@ -171,6 +173,12 @@ def described_loads(
     amounts: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[Float[np.ndarray, "pair 1 *space"], list[Note]]:
     """Sums of the terms, pair by pair; with a table of amounts its rows are the pairs."""
+    if len(terms) * grid.weights.size > MOST_VALUES:
+        raise MeasurementError(
+            "described loads", expected=f"at most {MOST_VALUES:,} values in all",
+            got=f"{len(terms):,} loads on {grid.weights.size:,} nodes",
+            remedy="use a coarser grid, or fewer loads with a table of amounts",
+        )  # fmt: skip
     fields = np.stack([term.shape.field(grid, origin=origin, units=units) for term in terms])
     if amounts is None:
         numbers = [term.pair for term in terms]

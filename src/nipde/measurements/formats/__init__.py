@@ -35,6 +35,8 @@ NETCDF = rb"CDF|" + HDF5
 VTK = rb"# vtk DataFile|.*<VTKFile"
 TEXT = rb"(?!" + VTK + rb")[^\0]*\Z"
 
+LONGEST_NAME = 500
+
 
 @dataclass
 class Contents:
@@ -63,6 +65,8 @@ class Contents:
         """Keep an array for which room was reserved."""
         if array.dtype.kind not in "biuf":
             raise MeasurementError(f"array {name!r}", expected="real numbers or booleans", got=f"dtype {array.dtype}")
+        if len(name) > LONGEST_NAME:
+            raise MeasurementError(expected=f"names of at most {LONGEST_NAME} characters", got=f"{name[:80]}…")
         if name in self.arrays:
             raise MeasurementError(expected="every name once", got=f"{name!r} twice", remedy="rename one of them")
         wide = array.dtype.kind == "f" and array.dtype.itemsize > 8
