@@ -124,9 +124,10 @@ class ConditionedKernel(MatrixFreeKernel):
         outliers are not.
         """
         self.check_loads(loads)
+        spread = self.spread(loads)
         if self.bands is None:
             return super().band(loads, level=level)
-        factors, spread = self.bands.at(level), self.spread(loads)
+        factors = self.bands.at(level)
         axes = (None,) * self.grid.dimension
         inside, edge = (factors.new_tensor(mask) for mask in (self.grid.interior, self.grid.edge))
         widths = factors[(..., 0, *axes)] * inside + factors[(..., 1, *axes)] * edge
