@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from nipde.discretisation.links import links_of
 from nipde.errors import KernelError
-from nipde.estimators.inverse.kernel_match import permeability_of
+from nipde.estimators.inverse.adjoint import permeability_of
 from nipde.grid import Grid
 from nipde.kernels.base import Kernel
 from nipde.physics.darcy import Darcy

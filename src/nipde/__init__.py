@@ -16,7 +16,7 @@ _PUBLIC = {
     "EquationError": "estimators.inverse.equation_error",
     "Grid": "grid",
     "Kernel": "kernels.base",
-    "MinimumNorm": "estimators.regression.minimum_norm",
+    "MinimumNorm": "estimators.regression.ridge",
     "NAO": "estimators.paper.nao",
     "NIPS": "estimators.paper.nips",
     "Pairs": "context.pairs",

@@ -169,9 +169,8 @@ def test_a_transpose_has_neither():
     kernel = model_with(table())(darcy())
     assert kernel.T.outlier_test is None
     assert kernel.T.T.outlier_test is None
-    with pytest.raises(KernelError) as error:
+    with pytest.raises(KernelError):
         kernel.T.band(darcy().loads)
-    assert error.value.got == "a transpose"
 
 
 def test_refusals_name_what_there_is():

@@ -8,8 +8,7 @@ import torch
 from nipde.context.pairs import Pairs
 from nipde.errors import KernelError, PairsError
 from nipde.estimators.regression.empirical_bayes import EmpiricalBayes
-from nipde.estimators.regression.minimum_norm import MinimumNorm
-from nipde.estimators.regression.ridge import Ridge
+from nipde.estimators.regression.ridge import MinimumNorm, Ridge
 from nipde.estimators.regression.training_span import TrainingSpan
 from nipde.grid import Grid
 from nipde.kernels.dense import DenseKernel

@@ -8,7 +8,7 @@ from nipde.context.scaling import Scaling
 from nipde.data.darcy import DarcyRecipe
 from nipde.errors import KernelError
 from nipde.estimators.regression.empirical_bayes import EmpiricalBayes, Observation, Remainder, most_likely_noise
-from nipde.estimators.regression.minimum_norm import MinimumNorm
+from nipde.estimators.regression.ridge import MinimumNorm
 from nipde.grid import Grid
 from nipde.kernels.dense import DenseKernel
 from nipde.physics.darcy import Darcy

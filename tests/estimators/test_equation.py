@@ -12,10 +12,9 @@ from nipde.discretisation.links import Arithmetic, Harmonic, links_of
 from nipde.discretisation.sensitivity import conductances_of
 from nipde.errors import PairsError, PhysicsError
 from nipde.estimators.inverse import linearisation
-from nipde.estimators.inverse.adjoint import AdjointGaussNewton, OutputError
+from nipde.estimators.inverse.adjoint import AdjointGaussNewton, OutputError, permeability_of, probing_loads
 from nipde.estimators.inverse.equation_error import EquationError, EquationResidual
 from nipde.estimators.inverse.gauss_newton import Search
-from nipde.estimators.inverse.kernel_match import permeability_of, probing_loads
 from nipde.estimators.inverse.regularisers import Tikhonov, TotalVariation
 from nipde.estimators.inverse.systems import MeasuredSystem
 from nipde.grid import Axis, Grid

@@ -6,8 +6,7 @@ import torch
 
 from nipde.context.pairs import Pairs
 from nipde.estimators.regression.cross_validation import cross_validated_penalty
-from nipde.estimators.regression.minimum_norm import MinimumNorm
-from nipde.estimators.regression.ridge import Ridge
+from nipde.estimators.regression.ridge import MinimumNorm, Ridge
 from nipde.grid import Grid
 
 GRID = Grid.uniform(12, dimension=1)

@@ -3,7 +3,7 @@
 import torch
 
 from nipde.context.pairs import Pairs
-from nipde.estimators.regression.minimum_norm import MinimumNorm
+from nipde.estimators.regression.ridge import MinimumNorm
 from nipde.estimators.regression.training_span import TrainingSpan
 from nipde.grid import Grid
 from nipde.kernels.dense import DenseKernel

@@ -8,7 +8,7 @@ from torch import nn
 
 from nipde.data.problems import AdvectionRecipe
 from nipde.errors import SolverError
-from nipde.estimators.regression.minimum_norm import MinimumNorm
+from nipde.estimators.regression.ridge import MinimumNorm
 from nipde.evaluation import evaluate as evaluate_module
 from nipde.evaluation.evaluate import MEASURES, evaluate
 from nipde.evaluation.named import named

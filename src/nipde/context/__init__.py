@@ -2,11 +2,4 @@
 
 from nipde.lazy import lazy
 
-__getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "Pairs": "pairs",
-        "Sampler": "sampling",
-        "with_white_noise": "noise",
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__, {"Pairs": "pairs", "Sampler": "sampling", "with_white_noise": "noise"})

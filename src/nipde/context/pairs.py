@@ -3,6 +3,7 @@
 Fields are `(*batch, pair, component, *space)`; a batch holds several systems, each with its own d pairs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -38,19 +39,17 @@ class Pairs:
             raise ShapeError(
                 "loads and responses do not pair up",
                 expected=f"equal axes before the component, as in loads {tuple(leading[0])}",
-                got=f"responses {tuple(leading[1])}",
-                remedy="give one response per load, in the same order",
-            )
+                got=f"responses {tuple(leading[1])}", remedy="give one response per load, in the same order",
+            )  # fmt: skip
         if self.loads.dtype != self.responses.dtype or self.loads.device != self.responses.device:
             kinds = [f"{field.dtype} on {field.device}" for field in (self.loads, self.responses)]
             raise PairsError(expected=f"responses like the loads, {kinds[0]}", got=kinds[1], remedy="use .to(loads)")
-        for noise in (self.noise, self.load_noise):
-            if noise is None:
-                continue
-            if not bool((torch.as_tensor(noise) >= 0).all()):
-                raise PairsError(expected="a noise level >= 0", got=noise, remedy="give a standard deviation, or None")
-            shape = tuple(torch.as_tensor(noise).shape)
-            if shape not in ((), self.batch):
+        for noise in (torch.as_tensor(noise) for noise in (self.noise, self.load_noise) if noise is not None):
+            if not bool((noise >= 0).all()):
+                raise PairsError(
+                    expected="a noise level >= 0", got=noise.tolist(), remedy="give a standard deviation, or None"
+                )
+            if (shape := tuple(noise.shape)) not in ((), self.batch):
                 raise ShapeError("noise does not fit", expected=f"one level, or one per system {self.batch}", got=shape)
         if self.mask is not None:
             self._check_mask(self.mask)
@@ -66,9 +65,9 @@ class Pairs:
         precision = torch.promote_types(fields[0].dtype, fields[1].dtype)
         fields = [field.to(device=fields[0].device, dtype=precision) for field in fields]
         if mask is not None:
-            mask = _copied(mask) if not isinstance(mask, Tensor) else mask
+            mask = mask if isinstance(mask, Tensor) else _copied(mask)
             mask = mask.unsqueeze(1) if mask.ndim == scalar else mask
-        pairs = cls(grid, fields[0], fields[1], mask, noise)
+        pairs = cls(grid, *fields, mask, noise)
         pairs.check_finite()
         return pairs
 
@@ -119,19 +118,17 @@ class Pairs:
             given = isinstance(value, Tensor) and (value.ndim > 0 or not fields)
             return value.reshape(-1, *value.shape[fields:]) if given else value
 
-        return type(self)(self.grid, *map(flat, (self.loads, self.responses, mask, self.noise, self.load_noise)))
+        return replace(self, mask=mask)._each(flat)
 
     def mixed(self, mixing: Float[Tensor, "pair new"]) -> Self:
         """The same system seen through other pairs, (F Q, U Q): for a linear law nothing is gained or lost."""
         if self.mask is not None:
             raise PairsError("masked pairs cannot be mixed", expected="responses measured everywhere", got="a mask")
 
-        def turn(field: Tensor) -> Tensor:
-            return torch.tensordot(field.movedim(self._component - 1, -1), mixing.to(field), dims=1).movedim(
-                -1, self._component - 1
-            )
-
-        return replace(self, loads=turn(self.loads), responses=turn(self.responses))
+        place = self._component - 1
+        fields = (field.movedim(place, -1) @ mixing.to(field) for field in (self.loads, self.responses))
+        loads, responses = (field.movedim(-1, place) for field in fields)
+        return replace(self, loads=loads, responses=responses)
 
     def scaled(self, *, load: Any = 1.0, response: Any = 1.0) -> Self:
         """The same pairs in other units: loads times `load`, responses and their noise times `response`."""
@@ -142,13 +139,12 @@ class Pairs:
 
     def to(self, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> Self:
         """Another precision or device."""
-        mask = None if self.mask is None else self.mask.to(device=device)
-        loads, responses = (field.to(device=device, dtype=dtype) for field in (self.loads, self.responses))
-        noise, load_noise = (
-            level.to(device=device, dtype=dtype) if isinstance(level, Tensor) else level
-            for level in (self.noise, self.load_noise)
-        )
-        return replace(self, loads=loads, responses=responses, mask=mask, noise=noise, load_noise=load_noise)
+
+        def moved(value: Any) -> Any:
+            kind = dtype if isinstance(value, Tensor) and value.is_floating_point() else None
+            return value.to(device=device, dtype=kind) if isinstance(value, Tensor) else value
+
+        return self._each(moved)
 
     def check_finite(self) -> None:
         """Raise if a load, or a response that counts as measured, holds NaN or infinity."""
@@ -157,7 +153,8 @@ class Pairs:
             if name == "responses" and self.mask is not None:
                 bad = bad & self.mask
             if bool(bad.any()):
-                where = dict(zip(self._axis_names(bad.ndim), torch.nonzero(bad)[0].tolist(), strict=True))
+                axes = [*(f"batch axis {place}" for place in range(len(self.batch))), "pair", "component"]
+                where = dict(zip([*axes, *self.grid.axis_names], torch.nonzero(bad)[0].tolist(), strict=True))
                 raise PairsError(
                     f"{name} hold values that are not numbers",
                     expected="finite values" if name == "loads" else "finite values wherever the mask is true",
@@ -179,6 +176,11 @@ class Pairs:
         """Place of the component axis."""
         return self.loads.ndim - self.grid.dimension - 1
 
+    def _each(self, change: Callable[[Any], Any]) -> Self:
+        """Every field and level changed."""
+        parts = (self.loads, self.responses, self.mask, self.noise, self.load_noise)
+        return type(self)(self.grid, *map(change, parts))
+
     def _per_system(self, factor: Any) -> Tensor:
         value = torch.as_tensor(factor, dtype=self.loads.dtype, device=self.loads.device)
         return value.reshape(*value.shape, *(1,) * (self.grid.dimension + 2)) if value.ndim else value
@@ -193,10 +195,6 @@ class Pairs:
                 "mask does not fit the responses", expected=f"booleans that broadcast to {tuple(self.responses.shape)}",
                 got=f"{mask.dtype} of shape {tuple(mask.shape)}", remedy="mask is True where a response was measured",
             )  # fmt: skip
-
-    def _axis_names(self, ndim: int) -> list[str]:
-        names = ["pair", "component", *self.grid.axis_names]
-        return [f"batch axis {place}" for place in range(ndim - len(names))] + names
 
 
 def _copied(values: Any) -> Tensor:

@@ -25,7 +25,7 @@ MODELS = {
     "conditioned": "nipde.estimators.conditioned.conditioned_nips:ConditionedNIPS",
 }
 SCALAR = {
-    "minimum-norm": "nipde.estimators.regression.minimum_norm:MinimumNorm",
+    "minimum-norm": "nipde.estimators.regression.ridge:MinimumNorm",
     "ridge": "nipde.estimators.regression.ridge:Ridge",
     "equation-error": "nipde.estimators.inverse.equation_error:EquationError",
     "adjoint": "nipde.estimators.inverse.adjoint:AdjointGaussNewton",

@@ -22,7 +22,7 @@ from nipde.data.recipe import LinearLaw
 from nipde.discretisation.links import FaceMean
 from nipde.errors import NipdeError
 from nipde.estimators.base import Estimator
-from nipde.estimators.inverse.kernel_match import permeability_of
+from nipde.estimators.inverse.adjoint import permeability_of
 from nipde.evaluation.metrics import kernel_error, material_error, phase_accuracy, relative_errors
 from nipde.evaluation.protocol import USUAL, choose, pairs_of, shares_loads
 from nipde.evaluation.summary import Evaluation, mean, worst_decile

@@ -47,11 +47,9 @@ class Transform(ABC):
         """Field f = Φ c."""
         if tuple(coefficients.shape[-self.grid.dimension :]) != self.shape:
             raise ShapeError(
-                "coefficients do not fit",
-                expected=f"trailing axes {self.shape}",
-                got=f"shape {tuple(coefficients.shape)}",
-                remedy="use the transform that made them",
-            )
+                "coefficients do not fit", expected=f"trailing axes {self.shape}",
+                got=f"shape {tuple(coefficients.shape)}", remedy="use the transform that made them",
+            )  # fmt: skip
         return self._each_axis(coefficients, self._synthesise)
 
     def squared_wavenumbers(self, like: Tensor) -> Float[Tensor, "*mode"]:
@@ -94,15 +92,14 @@ class DenseTransform(Transform):
     """Matrix products with the nodal basis."""
 
     def _analyse(self, place: int, field: Tensor) -> Tensor:
-        axis, modes = self.grid.axes[place], self.shape[place]
-        return self._product(place, field, _weighted_columns(axis, modes, field.dtype, field.device))
+        return self._product(place, field, _weighted_columns)
 
     def _synthesise(self, place: int, coefficients: Tensor) -> Tensor:
-        axis, modes = self.grid.axes[place], self.shape[place]
-        return self._product(place, coefficients, _rows(axis, modes, coefficients.dtype, coefficients.device))
+        return self._product(place, coefficients, _rows)
 
-    def _product(self, place: int, values: Tensor, matrix: Tensor) -> Tensor:
+    def _product(self, place: int, values: Tensor, matrix_of: Callable[..., Tensor]) -> Tensor:
         """The last two axes stay where they are: moving takes longer than a small product."""
+        matrix = matrix_of(self.grid.axes[place], self.shape[place], values.dtype, values.device)
         if place == self.grid.dimension - 1:
             return values @ matrix
         if place == self.grid.dimension - 2:

@@ -88,14 +88,16 @@ class Calibration:
                 "calibration of another prior", expected=f"{', '.join(self.names)} of a kernel",
                 got=", ".join(statistics), remedy="calibrate these weights",
             )  # fmt: skip
-        factors = torch.stack([self._factors(name, pairs, share) for name in ("inside", "edge")], -1)
-        medians, deviations = (self._numbers(name, pairs, share).unbind(-1) for name in ("median", "deviation"))
+        factors = [self._interpolated(name, pairs, share, logarithmic=True) for name in ("inside", "edge")]
+        medians, deviations = (self._interpolated(name, pairs, share).unbind(-1) for name in ("median", "deviation"))
         scores = {
             name: (number - median) / deviation
             for (name, number), median, deviation in zip(statistics.items(), medians, deviations, strict=True)
         }
-        material = self._factors("material", pairs, share) if self.strata[0][0].material else None
-        return PredictionBands(self.levels, factors, OutlierTest(scores, self.threshold), material)
+        material = None
+        if self.strata[0][0].material:
+            material = self._interpolated("material", pairs, share, logarithmic=True)
+        return PredictionBands(self.levels, torch.stack(factors, -1), OutlierTest(scores, self.threshold), material)
 
     def with_piecewise_constant_prior(self) -> Self:
         """Of the piecewise-constant prior; bands on responses stay as they are, and hold more than their level."""
@@ -111,18 +113,15 @@ class Calibration:
         """Rebuild from JSON form."""
         return dataclass_from_json(record, cls, name="calibration")
 
-    def _factors(self, name: str, pairs: int, share: Tensor) -> Float[Tensor, "*batch level"]:
-        table = np.log(np.maximum(self._table(name), SMALLEST))
-        return _looked_up(np.exp(self._at_pairs(table, pairs)), self.noise, share)
-
-    def _numbers(self, name: str, pairs: int, share: Tensor) -> Float[Tensor, "*batch name"]:
-        return _looked_up(self._at_pairs(self._table(name), pairs), self.noise, share)
-
-    def _table(self, name: str) -> Float[np.ndarray, "pairs noise number"]:
-        return np.array([[getattr(stratum, name) for stratum in row] for row in self.strata])
-
-    def _at_pairs(self, table: Float[np.ndarray, "pairs noise number"], pairs: int) -> np.ndarray:
-        return np.tensordot(_shares(np.log(pairs), np.log(self.pairs)), table, 1)
+    def _interpolated(
+        self, name: str, pairs: int, share: Float[Tensor, "*batch"], *, logarithmic: bool = False
+    ) -> Float[Tensor, "*batch number"]:
+        table = np.array([[getattr(stratum, name) for stratum in row] for row in self.strata])
+        table = np.log(np.maximum(table, SMALLEST)) if logarithmic else table
+        row = np.tensordot(_shares(np.log(pairs), np.log(self.pairs)), table, 1)
+        row = np.exp(row) if logarithmic else row
+        at = np.sqrt(share.detach().cpu().double().numpy())
+        return torch.as_tensor(_shares(at, np.sqrt(self.noise)) @ row).to(share)
 
 
 def signature(kernel: ConditionedKernel, share: Float[Tensor, "*batch"]) -> dict[str, Float[Tensor, "*batch"]]:
@@ -146,18 +145,9 @@ def signature(kernel: ConditionedKernel, share: Float[Tensor, "*batch"]) -> dict
     return statistics
 
 
-def noise_share(
-    noise: Float[Tensor, " system"], responses: Float[Tensor, "system pair component *space"]
-) -> Float[Tensor, " system"]:
+def noise_share(noise: Float[Tensor, " system"], responses: Tensor) -> Float[Tensor, " system"]:
     """Noise over root mean square of the responses."""
     return noise / responses.square().flatten(1).mean(1).sqrt()
-
-
-def _looked_up(
-    table: Float[np.ndarray, "noise number"], noise: tuple[float, ...], share: Float[Tensor, "*batch"]
-) -> Float[Tensor, "*batch number"]:
-    at = np.sqrt(share.detach().cpu().double().numpy())
-    return torch.as_tensor(_shares(at, np.sqrt(noise)) @ table).to(share)
 
 
 def _shares(at: Any, points: Float[np.ndarray, " point"]) -> Float[np.ndarray, "*at point"]:

@@ -59,11 +59,10 @@ class EllipticPrior(nn.Module):
         before = GaussianPrior(torch.zeros_like(coefficients), *self._constants(coefficients))
         fitted = _Fitted(fit, self.model_error.detach().exp(), coefficients.detach(), prior, before)
         posteriors = tuple(partial(fitted.posterior, number) for number in range(len(coefficients)))
-        kernel = self._kernel_of(whitened, coefficients) * (1 / whitened.stiffness_scale).to(coefficients)
-        return PriorEstimate(kernel, posteriors)
-
-    def _fit(self, pairs: Whitened) -> EquationErrorFit:
-        return EquationErrorFit(pairs, model_error=self.model_error.exp(), mean_power=self.mean_power)
+        log = fix_checkerboard_gauge(whitened.grid, coefficients[:, 0], self.mean_power)
+        coefficients = torch.cat([log.unsqueeze(1), coefficients[:, 1:]], 1)
+        kernel = _kernel(whitened.grid, coefficients, self.mean_power)
+        return PriorEstimate(kernel * (1 / whitened.stiffness_scale).to(coefficients), posteriors)
 
     def _fitted(self, pairs: Whitened) -> tuple[EquationErrorFit, Tensor, GaussianPrior]:
         """Coefficients before the checkerboard gauge, and their prior."""
@@ -73,7 +72,7 @@ class EllipticPrior(nn.Module):
                 expected="a Dirichlet axis", got="none: u is free up to a constant",
                 remedy="give one axis a Dirichlet boundary, or use a gated prior",
             )  # fmt: skip
-        fit = self._fit(pairs)
+        fit = EquationErrorFit(pairs, model_error=self.model_error.exp(), mean_power=self.mean_power)
         shape = (len(pairs.loads), self.coefficients, *pairs.grid.shape)
         coefficients = pairs.loads.new_zeros(shape)
         prior = GaussianPrior(coefficients, *self._constants(coefficients))
@@ -84,7 +83,10 @@ class EllipticPrior(nn.Module):
                 )
             solved = self._solved(pairs, coefficients)
             numbers = self._numbers(fit, coefficients, solved)
-        prior = self._learned_prior(coefficients, prior, self.net(numbers))
+        mean, precision, smoothness = self.net(numbers).unflatten(1, (3, self.coefficients)).unbind(1)
+        prior = GaussianPrior(
+            coefficients + mean, prior.precision * precision.exp(), prior.smoothness * smoothness.exp()
+        )
         for number in range(self.second_steps):
             if number:
                 with torch.no_grad():
@@ -101,10 +103,8 @@ class EllipticPrior(nn.Module):
         Such a cost has many minima. Two are computed, from the fitted coefficients and from the field of least total
         variation near them; the better one is kept, system by system.
         """
-        starts = (
-            coefficients,
-            self._reweighted(fit, coefficients, VARIATION_STEPS, lambda jump: VARIATION_COST * jump.rsqrt()),
-        )
+        varied = self._reweighted(fit, coefficients, VARIATION_STEPS, lambda jump: VARIATION_COST * jump.rsqrt())
+        starts = (coefficients, varied)
         ends = [self._reweighted(fit, start, JUMP_STEPS, lambda jump: JUMP_COST / jump) for start in starts]
         costs = torch.stack([self._cost(fit, end) for end in ends])
         better = (costs[1] < costs[0])[(..., *(None,) * (coefficients.ndim - 1))]
@@ -136,10 +136,6 @@ class EllipticPrior(nn.Module):
         rough = [(shape * (jump / SMALL_JUMP).square().log1p()).flatten(1).sum(1) for jump, shape in jumps]
         return data + JUMP_COST * sum(rough)
 
-    def _kernel_of(self, pairs: Whitened, coefficients: Tensor) -> EllipticKernel:
-        log = fix_checkerboard_gauge(pairs.grid, coefficients[:, 0], self.mean_power)
-        return _kernel(pairs.grid, torch.cat([log.unsqueeze(1), coefficients[:, 1:]], 1), self.mean_power)
-
     def _solved(self, pairs: Whitened, coefficients: Tensor) -> Tensor:
         return _kernel(pairs.grid, coefficients, self.mean_power).predict(pairs.loads)[:, :, 0]
 
@@ -150,12 +146,6 @@ class EllipticPrior(nn.Module):
         axes = (..., *(None,) * (like.ndim - 2))
         return precision[axes].expand_as(like), smoothness[axes].expand_as(like)
 
-    def _learned_prior(self, coefficients: Tensor, before: GaussianPrior, outputs: Tensor) -> GaussianPrior:
-        mean, precision, smoothness = outputs.unflatten(1, (3, self.coefficients)).unbind(1)
-        return GaussianPrior(
-            coefficients + mean, before.precision * precision.exp(), before.smoothness * smoothness.exp()
-        )
-
     def _numbers(
         self, fit: EquationErrorFit, coefficients: Tensor, solved: Tensor
     ) -> Float[Tensor, "system number *space"]:
@@ -164,15 +154,12 @@ class EllipticPrior(nn.Module):
         information = view.information()
         pull = view.vjp(view.residual) / (information + 1)
         size = float(fit.grid.volume) ** (1 / fit.grid.dimension)
-        units = coefficients.new_tensor([1.0, *[size / 20] * (self.coefficients - 1)])[
-            (..., *(None,) * fit.grid.dimension)
-        ]
+        axes = (..., None, *(None,) * fit.grid.dimension)
+        units = coefficients.new_tensor([1.0, *[size / 20] * (self.coefficients - 1)])[axes].squeeze(1)
         noise = fit.pairs.noise.square().mean(1).sqrt()
         pairs = coefficients.new_full(noise.shape, float(fit.loads.shape[1]))
-        axes = (..., None, *(None,) * fit.grid.dimension)
-        scalars = [(noise + 1e-5).log() / 4 + 1, pairs.log() / 4 - 1]
-        misfit = (fit.responses - solved).square().mean(tuple(range(1, solved.ndim))).sqrt()
-        scalars.append((misfit + 1e-5).log() / 4 + 1)
+        misfit = (fit.responses - solved).square().flatten(1).mean(1).sqrt()
+        scalars = [(noise + 1e-5).log() / 4 + 1, pairs.log() / 4 - 1, (misfit + 1e-5).log() / 4 + 1]
         constants = [value[axes].expand(-1, 1, *fit.grid.shape) for value in scalars]
         wall = _distance_to_wall(fit.grid, coefficients).expand(len(coefficients), 1, *fit.grid.shape)
         return torch.cat([coefficients * units, pull * units, (information + 1).log() / 8, *constants, wall], 1)

@@ -29,6 +29,8 @@ EXTREME = 4.0
 #: Step lengths that are compared.
 SHARES = (1.0, 0.5, 0.2, 0.05)
 
+Coefficients = Float[Tensor, "system coefficient *space"]
+
 
 @dataclass(frozen=True, eq=False)
 class GaussianPrior:
@@ -37,9 +39,9 @@ class GaussianPrior:
     `links`, one field per axis, is q of every link, where it is not the mean of its two cells.
     """
 
-    mean: Float[Tensor, "system coefficient *space"]
-    precision: Float[Tensor, "system coefficient *space"]
-    smoothness: Float[Tensor, "system coefficient *space"]
+    mean: Coefficients
+    precision: Coefficients
+    smoothness: Coefficients
     links: OnLinks | None = None
 
     def __getitem__(self, systems: slice) -> "GaussianPrior":
@@ -90,14 +92,9 @@ class EquationErrorFit:
         self.smoothed = self.waves.synthesis(self.waves.analysis(self.responses) * kept)
 
     def step(
-        self,
-        coefficients: Float[Tensor, "system coefficient *space"],
-        prior: GaussianPrior,
-        *,
-        slopes_of: Float[Tensor, "system pair *space"],
-        iterations: int,
-        careful: bool = False,
-    ) -> Float[Tensor, "system coefficient *space"]:
+        self, coefficients: Coefficients, prior: GaussianPrior, *, slopes_of: Float[Tensor, "system pair *space"],
+        iterations: int, careful: bool = False,
+    ) -> Coefficients:  # fmt: skip
         """The next coefficients, differentiable in prior and model error; `careful` compares step lengths."""
         view = Linearised(self, coefficients.detach(), slopes_of.detach())
         with torch.no_grad():
@@ -114,12 +111,8 @@ class EquationErrorFit:
             change = torch.nan_to_num(solve(gradient), 0.0, 0.0, 0.0)
             share = self._share(view, prior, change) if careful else 1.0
         if prior.mean.requires_grad:
-            change = change + _through(self._descent(view, prior, change), solve)
-        return self._within(view.point + share * change.clamp(-LONGEST, LONGEST))
-
-    def _within(self, coefficients: Tensor) -> Tensor:
-        """b within e^±`EXTREME` of the best constant."""
-        log, *drift = coefficients.unbind(1)
+            change = change + _Through.apply(self._descent(view, prior, change), solve)  # type: ignore[no-untyped-call]
+        log, *drift = (view.point + share * change.clamp(-LONGEST, LONGEST)).unbind(1)
         return torch.stack([log.clamp(-EXTREME, EXTREME), *drift], 1)
 
     def _share(self, view: "Linearised", prior: GaussianPrior, change: Tensor) -> Float[Tensor, "system 1 *one"]:
@@ -184,8 +177,3 @@ class _Through(torch.autograd.Function):
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         return context.solve(gradients[0]), None
-
-
-def _through(residual: Tensor, solve: Any) -> Tensor:
-    apply: Any = _Through.apply
-    return apply(residual, solve)

@@ -30,6 +30,8 @@ FIELDS, HIDDEN = 8, 32
 #: Slopes, responses over lengths and loads over stiffness are multiplied by these before the network sees them.
 SCALES = (10.0, 50.0, 1.0)
 
+Queries = Float[Tensor, "system query component *space"]
+
 
 class GatedPrior(nn.Module):
     """Whitened pairs to Σ_r a_r Φ m_r Φᵀ c_r; at the start Δ⁻¹ and small terms.
@@ -42,20 +44,14 @@ class GatedPrior(nn.Module):
     piecewise_constant: bool | None = None
 
     def __init__(
-        self,
-        dimension: int,
-        *,
-        components: tuple[int, int],
-        channels: int,
-        terms: int,
-        drift: bool = False,
-        fields: int = 0,
+        self, dimension: int, *, components: tuple[int, int], channels: int, terms: int, drift: bool, fields: int
     ) -> None:
         super().__init__()
         self.components, self.terms, self.odd = components, terms, ODD * dimension if drift else 0
-        self.strengths = nn.Parameter(torch.zeros(field_count(dimension, components)))
-        numbers = local_count(dimension, components) + 3
+        locals_ = field_count(dimension, components)
+        numbers = locals_ * (locals_ + 1) // 2 + 3
         gates = (terms + self.odd) * sum(components)
+        self.strengths = nn.Parameter(torch.zeros(locals_))
         self.net = PriorNet(dimension, inputs=numbers, outputs=gates + fields, channels=channels)
         self.multipliers = WaveFunction(terms + self.odd)
         self.starts = nn.Parameter(torch.zeros(terms + self.odd))
@@ -87,11 +83,8 @@ class GatedPrior(nn.Module):
     def _constants(self, pairs: Whitened) -> Tensor:
         noise = pairs.noise.square().mean(1).sqrt()
         count = torch.full_like(noise, float(pairs.loads.shape[1]))
-        constants = [
-            (noise + 1e-5).log() / 4 + 1,
-            count.log() / 4 - 1,
-            torch.full_like(noise, pairs.grid.axes[0].spacing).log() / 4,
-        ]
+        spacing = torch.full_like(noise, pairs.grid.axes[0].spacing)
+        constants = [(noise + 1e-5).log() / 4 + 1, count.log() / 4 - 1, spacing.log() / 4]
         axes = (..., None, *(None,) * pairs.grid.dimension)
         return torch.cat([value[axes].expand(-1, 1, *pairs.grid.shape) for value in constants], 1)
 
@@ -135,15 +128,9 @@ class NonlinearCorrection(nn.Module):
         nn.init.zeros_(self.outer.weight)
 
     def forward(
-        self,
-        grid: Grid,
-        loads: Float[Tensor, "system query component *space"],
-        responses: Float[Tensor, "system query component *space"],
-        fields: Float[Tensor, "system field *space"],
-        *,
-        stiffness: Float[Tensor, " system"],
-        size: float,
-    ) -> Float[Tensor, "system query component *space"]:
+        self, grid: Grid, loads: Queries, responses: Queries, fields: Float[Tensor, "system field *space"], *,
+        stiffness: Float[Tensor, " system"], size: float,
+    ) -> Queries:  # fmt: skip
         """Loads to add, in the unit of loads; `stiffness` that of the whitened pairs, `size` the length of its box."""
         links, into = tensor_links(grid, responses), loads.shape[2]
         axes = (..., *(None,) * (grid.dimension + 2))
@@ -167,12 +154,6 @@ def field_count(dimension: int, components: tuple[int, int]) -> int:
     return components[1] + components[0] * (2 + dimension) + (dimension if components[0] == dimension > 1 else 0)
 
 
-def local_count(dimension: int, components: tuple[int, int]) -> int:
-    """Numbers per node that `invariants` gives."""
-    fields = field_count(dimension, components)
-    return fields * (fields + 1) // 2
-
-
 def invariants(pairs: Whitened, strengths: Float[Tensor, " field"]) -> Float[Tensor, "system number *space"]:
     """Upper triangle of the Gram matrix, on a signed logarithmic scale; `strengths` are learned units of the fields."""
     fields = local_fields(pairs) * strengths.exp()[:, *(None,) * pairs.grid.dimension]
@@ -191,12 +172,8 @@ def local_fields(pairs: Whitened) -> Float[Tensor, "system pair field *space"]:
     slopes = links.slopes(pairs.responses)
     curvature = links.laplacian(pairs.responses) / links.volume * links.is_unknown
     loads = pairs.loads * links.is_unknown
-    scaled = [
-        0.02 * size**2 * loads,
-        pairs.responses,
-        *(0.2 * size * slope for slope in slopes),
-        0.02 * size**2 * curvature,
-    ]
+    gradients = (0.2 * size * slope for slope in slopes)
+    scaled = [0.02 * size**2 * loads, pairs.responses, *gradients, 0.02 * size**2 * curvature]
     if pairs.responses.shape[2] == dimension > 1:
         divergence = torch.stack([slope[:, :, axis] for axis, slope in enumerate(slopes)]).sum(0).unsqueeze(2)
         scaled += [0.02 * size**2 * slope * links.is_unknown for slope in links.slopes(divergence)]

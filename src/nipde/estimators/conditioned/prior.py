@@ -6,6 +6,7 @@ physical distances. `WaveFunction` is a learned function of the physical wavenum
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -67,12 +68,8 @@ class PriorNet(nn.Module):
         convolution = CONVOLUTIONS[dimension - 1]
         self.dimension = dimension
         self.into = nn.ModuleList([convolution(inputs, channels, 1), convolution(channels, channels, 1)])
-        self.near = nn.ModuleList(
-            [
-                convolution(channels, channels, width, padding=width // 2, padding_mode="replicate")
-                for width in (3, 5, 5)
-            ]
-        )
+        same = partial(convolution, channels, channels, padding_mode="replicate")
+        self.near = nn.ModuleList(same(width, padding=width // 2) for width in (3, 5, 5))
         self.out = nn.ModuleList([convolution(2 * channels, channels, 1), convolution(channels, outputs, 1)])
         with torch.no_grad():
             for parameter in self.out[-1].parameters():

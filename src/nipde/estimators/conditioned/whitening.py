@@ -71,7 +71,8 @@ def whiten(
     smooth = coefficients * laplace.double()
     scaled = (coefficients * metric.double().sqrt()).flatten(2)
     gram = scaled @ scaled.mT
-    _check_finite(gram)
+    if not bool(torch.isfinite(gram).all()):
+        raise PairsError(expected="finite loads", got="others", remedy="see Pairs.check_finite")
     response = waves.analysis(pairs.responses).double()
     precision = torch.finfo(pairs.responses.dtype).eps
     rms = pairs.responses.double().square().flatten(1).mean(1).sqrt()
@@ -167,8 +168,3 @@ def _stiffness(
     fit = (smooth * response).sum(1)
     aligned = fit / (own.sqrt() * response.square().sum(1).sqrt())
     return torch.where(aligned > 0.1, own / torch.where(aligned > 0.1, fit, 1.0), ratio)
-
-
-def _check_finite(gram: Tensor) -> None:
-    if not bool(torch.isfinite(gram).all()):
-        raise PairsError(expected="finite loads", got="others", remedy="see Pairs.check_finite")

@@ -12,18 +12,23 @@ from typing import ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
 from nipde.discretisation.checkerboard import fix_checkerboard_gauge
 from nipde.discretisation.links import FaceMean, Harmonic
 from nipde.discretisation.sensitivity import Sensitivity, conductances_of
+from nipde.errors import KernelError
 from nipde.estimators.inverse.gauss_newton import LONG, Misfit, Search, fit
 from nipde.estimators.inverse.linearisation import Linearisation
 from nipde.estimators.inverse.regularisers import SMOOTH, Regulariser, TotalVariation
 from nipde.estimators.inverse.systems import MeasuredSystem, check_law, systems_of
+from nipde.grid import Grid
+from nipde.kernels.base import Kernel
 from nipde.kernels.law import LawKernel
 from nipde.physics.darcy import Darcy
+from nipde.spectral.transform import transform
 
 
 @dataclass(frozen=True)
@@ -74,10 +79,48 @@ class AdjointGaussNewton(DarcyEstimator):
         return OutputError(system)
 
 
+#: A kernel that is not of the law gains nothing from a long search.
+SHORT = Search(stages=7, iterations=2, last_iterations=2, contrast=30.0)
 #: For piecewise-constant coefficients.
 with_total_variation = partial(AdjointGaussNewton, regulariser=TotalVariation())
 #: Classical inversion of the same pairs with the law known, for smooth and for piecewise-constant coefficients.
 BASELINES = {"Tikhonov": AdjointGaussNewton(), "total variation": with_total_variation()}
+
+
+def permeability_of(
+    kernel: Kernel, *, face_mean: FaceMean = Harmonic(), regulariser: Regulariser = SMOOTH, probes: int = 64,
+    search: Search = SHORT,
+) -> Float[Tensor, "*batch_component_space"]:  # fmt: skip
+    """Permeability, load times length² per response, of the Darcy law nearest to every kernel of a batch.
+
+        b = argmin Σ_m ‖(G_b - K) φ_m‖²_W + λ R(log b),    φ_m the `probes` smoothest functions that fit the boundary
+
+    With all φ_m the sum is the Frobenius distance of the kernels. This is the paper's inversion; it gives a coefficient
+    to kernels of estimators that assume no law. A kernel that is zero or not finite has none: its field is NaN.
+    """
+    check_law(kernel.grid, kernel.components)
+    if probes < 1:
+        raise KernelError(expected="at least one probing load", got=probes)
+    loads = torch.as_tensor(probing_loads(kernel.grid, count=probes))[:, None]
+    like = kernel.row_integral()
+    with torch.no_grad():
+        responses = kernel.predict(loads.to(like).expand(*kernel.batch, *loads.shape)).double().cpu()
+    estimator = AdjointGaussNewton(face_mean, regulariser, search)
+    fields = []
+    for response in responses.reshape(-1, *loads.shape):
+        if not bool(torch.isfinite(response).all()) or not bool((response[(..., *kernel.grid.inner)] != 0).any()):
+            fields.append(np.full(kernel.grid.shape, np.nan))
+            continue
+        fields.append(estimator.permeability(Pairs(kernel.grid, loads, response))[0])
+    return like.new_tensor(np.stack(fields)).reshape(*kernel.batch, 1, *kernel.grid.shape)
+
+
+def probing_loads(grid: Grid, *, count: int) -> Float[np.ndarray, "probe *space"]:
+    """The `count` eigenfunctions of -Δ with the longest waves, or all that the grid resolves."""
+    waves = transform(grid)
+    squares = waves.squared_wavenumbers(torch.zeros((), dtype=torch.float64)).flatten()
+    modes = torch.eye(len(squares), dtype=torch.float64)[squares.argsort(stable=True)[:count]]
+    return waves.synthesis(modes.view(-1, *waves.shape)).numpy()
 
 
 class OutputError(Misfit):

@@ -29,6 +29,10 @@ from nipde.physics.supports import HELD, unknowns_of
 #: So few parameters get a curvature of their own tangents.
 FEW = 8
 
+#: Values in all cells, field after field, and log κ/μ.
+Everywhere = Float[np.ndarray, " everywhere"]
+Curvature = Float[np.ndarray, "parameter parameter"]
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -37,7 +41,7 @@ class State:
     parameters: Float[np.ndarray, " parameter"]
     mean_square: float
     gradient: Float[np.ndarray, " parameter"]
-    curvature: Float[np.ndarray, "parameter parameter"]
+    curvature: Curvature
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class BodyMisfit:
         """Number of measured values."""
         return len(self.loads) * self.unknowns.size
 
-    def parameters_of(self, everywhere: Float[np.ndarray, " everywhere"]) -> Float[np.ndarray, " parameter"]:
+    def parameters_of(self, everywhere: Everywhere) -> Float[np.ndarray, " parameter"]:
         """θ from values in all cells, their mean where θ is homogeneous."""
         return self.spread.T @ everywhere / np.asarray(self.spread.sum(0)).reshape(-1)
 
@@ -140,9 +144,7 @@ class BodyMisfit:
         volume = body.bulk.reshape(-1, 1) * forces[1]
         return np.concatenate([(body.shear.reshape(-1, 1) * forces[0] + volume)[None], forces[2:]]), volume
 
-    def _pushing(
-        self, columns: np.ndarray, volume: np.ndarray, displacements: Float[np.ndarray, "pair unknown"]
-    ) -> Float[np.ndarray, " everywhere"]:
+    def _pushing(self, columns: np.ndarray, volume: np.ndarray, displacements: np.ndarray) -> Everywhere:
         """Work of the forces by every field of every cell and by log κ/μ, over all pairs."""
         at_corners = displacements[:, self.corners]
         return np.append(np.einsum("fiec,iec->fe", columns, at_corners), np.sum(volume * at_corners))
@@ -154,9 +156,7 @@ class BodyMisfit:
         gathered[:, -1] = 0
         return gathered
 
-    def _of_few(
-        self, columns: np.ndarray, volume: np.ndarray, tangents: list[Float[np.ndarray, " slot"]]
-    ) -> Float[np.ndarray, "parameter parameter"]:
+    def _of_few(self, columns: np.ndarray, volume: np.ndarray, tangents: list[np.ndarray]) -> Curvature:
         cells = self.spread[:-1].toarray().reshape(self.fields, len(self.corners), -1)
         curvature = np.zeros((self.spread.shape[1],) * 2)
         for number, tangent in enumerate(tangents):
@@ -166,9 +166,7 @@ class BodyMisfit:
             curvature += moved.T @ moved
         return curvature
 
-    def _of_many(
-        self, columns: np.ndarray, volume: np.ndarray, tangents: list[Float[np.ndarray, " slot"]]
-    ) -> Float[np.ndarray, "parameter parameter"]:
+    def _of_many(self, columns: np.ndarray, volume: np.ndarray, tangents: list[np.ndarray]) -> Curvature:
         free, cells = self.unknowns.size, len(self.corners)
         green = np.zeros((free + 1, free + 1))
         green[:-1, :-1] = self.unknowns.solve(np.mean(tangents, axis=0), np.eye(free))

@@ -36,12 +36,9 @@ def predictive_risk(error: float, *, effective_dof: float, count: int, noise: fl
 
 
 def least_risk(
-    first: Stage[State],
-    following: Callable[[Stage[State]], Stage[State]],
-    *,
-    stages: int,
+    first: Stage[State], following: Callable[[Stage[State]], Stage[State]], *, stages: int,
     ended: Callable[[int, Stage[State], Stage[State]], bool],
-) -> Stage[State]:
+) -> Stage[State]:  # fmt: skip
     """The stage of least risk among at most `stages`; `ended(number, stage, best)` may stop before."""
     stage = best = first
     worse = 0

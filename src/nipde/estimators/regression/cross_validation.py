@@ -16,26 +16,24 @@ STEPS = 129
 TIE = 1e-10
 BISECTIONS = 48
 
+Terms = Float[Tensor, "*batch term"]
 
-def cross_validated_penalty(
-    eigenvalues: Float[Tensor, "*batch term"],
-    energies: Float[Tensor, "*batch term"],
-    dimensions: Float[Tensor, "*batch term"],
-) -> Float[Tensor, "*batch"]:
+
+def cross_validated_penalty(eigenvalues: Terms, energies: Terms, dimensions: Terms) -> Float[Tensor, "*batch"]:
     """λ in the unit of the eigenvalues, one per system: a sweep finds the valley, bisection its floor."""
     eigenvalues, energies, dimensions = (
         part.detach().clamp(min=0).unsqueeze(-2) for part in (eigenvalues, energies, dimensions)
     )
     unit = (eigenvalues * dimensions).sum(-1) / dimensions.sum(-1)
     sweep = torch.linspace(*DECADES, STEPS, dtype=unit.dtype, device=unit.device)
-    left, free = _left(unit * 10**sweep, eigenvalues, energies, dimensions)
+    left, free, _ = _left(unit * 10**sweep, eigenvalues, energies, dimensions)
     score = left / free**2
     # argmax finds the first of the best: the smallest penalty among equals
     best = (score <= score.amin(-1, keepdim=True) * (1 + TIE)).to(torch.uint8).argmax(-1, keepdim=True)
     low, high = sweep[(best - 1).clamp(min=0)], sweep[(best + 1).clamp(max=STEPS - 1)]
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        rising = _slope(unit * 10**middle, eigenvalues, energies, dimensions) > 0
+        rising = _left(unit * 10**middle, eigenvalues, energies, dimensions)[2] > 0
         low, high = torch.where(rising, low, middle), torch.where(rising, middle, high)
     exponent = torch.where(best == 0, sweep[0], (low + high) / 2)
     return (unit * 10**exponent).squeeze(-1)
@@ -43,16 +41,10 @@ def cross_validated_penalty(
 
 def _left(
     penalty: Float[Tensor, "*batch step"], eigenvalues: Tensor, energies: Tensor, dimensions: Tensor
-) -> tuple[Float[Tensor, "*batch step"], Float[Tensor, "*batch step"]]:
-    share = penalty[..., None] / (eigenvalues + penalty[..., None])
-    return (energies * share**2).sum(-1), (dimensions * share).sum(-1)
-
-
-def _slope(
-    penalty: Float[Tensor, "*batch step"], eigenvalues: Tensor, energies: Tensor, dimensions: Tensor
-) -> Float[Tensor, "*batch step"]:
-    """Derivative of the score by log λ, times something positive; dρ/d log λ = ρ (1 - ρ)."""
-    share = penalty[..., None] / (eigenvalues + penalty[..., None])
-    taken = eigenvalues / (eigenvalues + penalty[..., None])
+) -> tuple[Float[Tensor, "*batch step"], Float[Tensor, "*batch step"], Float[Tensor, "*batch step"]]:
+    """Σ E ρ², Σ n ρ, and the score's derivative by log λ, times something positive; dρ/d log λ = ρ (1 - ρ)."""
+    total = eigenvalues + penalty[..., None]
+    share, taken = penalty[..., None] / total, eigenvalues / total
     left, free = (energies * share**2).sum(-1), (dimensions * share).sum(-1)
-    return (energies * share**2 * taken).sum(-1) * free - (dimensions * share * taken).sum(-1) * left
+    slope = (energies * share**2 * taken).sum(-1) * free - (dimensions * share * taken).sum(-1) * left
+    return left, free, slope

@@ -102,10 +102,7 @@ class EmpiricalBayes:
 
 
 def _reciprocal(
-    correction: Float[Tensor, "row column"],
-    spread: Float[Tensor, "column pair"],
-    loads: Float[Tensor, "column pair"],
-    strength: Float[Tensor, " pair"],
+    correction: Tensor, spread: Float[Tensor, "column pair"], loads: Float[Tensor, "column pair"], strength: Tensor
 ) -> Float[Tensor, "row column"]:
     """The most likely symmetric E with the responses of `correction` to the context's loads: E = T + Tᵀ - ΠᵀTΠ.
 

@@ -17,6 +17,8 @@ from nipde.estimators.regression.cross_validation import cross_validated_penalty
 from nipde.estimators.regression.matrices import columns, fields, row_weights, systems_of
 from nipde.kernels.low_rank import LowRankKernel
 
+Rows = Float[Tensor, "row pair"]
+
 
 @dataclass(frozen=True)
 class Ridge:
@@ -49,26 +51,17 @@ class Ridge:
             systems = zip(systems_of(gram), systems_of(responses), systems_of(measured), strict=True)
             amounts = [self._by_pattern(*system, weights=weights) for system in systems]
             left = torch.stack(amounts).reshape(responses.shape) @ mixing
-        return LowRankKernel(
-            grid, fields(left, grid=grid, like=pairs.loads), fields(loads @ mixing, grid=grid, like=pairs.loads)
-        )
+        return _kernel(left, loads @ mixing, pairs)
 
-    def _everywhere(
-        self, eigenvalues: Float[Tensor, "*batch pair"], rotated: Float[Tensor, "*batch row pair"], weights: Tensor
-    ) -> Float[Tensor, "*batch row pair"]:
+    def _everywhere(self, eigenvalues: Tensor, rotated: Tensor, weights: Tensor) -> Float[Tensor, "*batch row pair"]:
         """U q / (g + λ)."""
         energies = (rotated.square() * weights[:, None]).sum(-2)
         penalty = self._choose(eigenvalues, energies, torch.full_like(energies, float(weights.sum())))
         return rotated * _inverse(eigenvalues, penalty[..., None])[..., None, :]
 
     def _by_pattern(
-        self,
-        gram: Float[Tensor, "pair pair"],
-        responses: Float[Tensor, "row pair"],
-        measured: Bool[Tensor, "row pair"],
-        *,
-        weights: Float[Tensor, " row"],
-    ) -> Float[Tensor, "row pair"]:
+        self, gram: Float[Tensor, "pair pair"], responses: Rows, measured: Bool[Tensor, "row pair"], *, weights: Tensor
+    ) -> Rows:
         """α(x) = (G_MM + λI)⁻¹ u_M(x), zero outside M: one eigenproblem per set M of pairs, not per node."""
         patterns, which = torch.unique(measured, dim=0, return_inverse=True)
         unit = gram.diagonal().mean()
@@ -91,6 +84,36 @@ class Ridge:
         return self.penalty * (eigenvalues.mean(-1) if unit is None else unit)
 
 
+@dataclass(frozen=True)
+class MinimumNorm:
+    """The smallest kernel that reproduces the context: min ∫∫ K² dx dy with K W F = U, hence K = U (FᵀWF)⁺ Fᵀ.
+
+    What no load has probed, it sets to zero: directions whose singular value is below `cutoff` times the largest. None
+    is the rounding of the data: their precision times the longer side of F. On its own pairs it scores 0, whatever the
+    law.
+    """
+
+    cutoff: float | None = None
+
+    def __call__(self, pairs: Pairs) -> LowRankKernel:
+        """From W^½ F = P s Qᵀ: the left fields are U Q / s, the right ones W^-½ P, orthonormal in L²."""
+        pairs.refuse_mask("MinimumNorm")
+        grid = pairs.grid
+        loads, responses = columns(pairs.loads, grid=grid), columns(pairs.responses, grid=grid)
+        root = row_weights(loads, grid=grid)[:, None] ** 0.5
+        directions, values, mixing = torch.linalg.svd(root * loads, full_matrices=False)
+        cutoff = torch.finfo(pairs.loads.dtype).eps * max(loads.shape[-2:]) if self.cutoff is None else self.cutoff
+        probed = values > cutoff * values[..., :1]
+        inverse = probed / torch.where(probed, values, 1)
+        left = responses @ mixing.mT * inverse[..., None, :]
+        return _kernel(left, directions / root, pairs)
+
+
+def _kernel(left: Tensor, right: Tensor, pairs: Pairs) -> LowRankKernel:
+    """Of two matrices with a column per term."""
+    return LowRankKernel(pairs.grid, *(fields(part, grid=pairs.grid, like=pairs.loads) for part in (left, right)))
+
+
 def _inverse(eigenvalues: Float[Tensor, "*batch pair"], penalty: Tensor) -> Float[Tensor, "*batch pair"]:
     """1 / (g + λ), and zero where the loads leave nothing to divide by."""
     softened = eigenvalues + penalty
@@ -98,9 +121,7 @@ def _inverse(eigenvalues: Float[Tensor, "*batch pair"], penalty: Tensor) -> Floa
     return (softened > rounding) / torch.where(softened > rounding, softened, 1)
 
 
-def _rows_times(
-    rows: Float[Tensor, "row pair"], matrices: Float[Tensor, "pattern pair pair"], which: Tensor
-) -> Float[Tensor, "row pair"]:
+def _rows_times(rows: Rows, matrices: Float[Tensor, "pattern pair pair"], which: Tensor) -> Rows:
     """Every row times the matrix of its pattern."""
     order = which.argsort(stable=True)
     parts = rows[order].split(torch.bincount(which, minlength=len(matrices)).tolist())
