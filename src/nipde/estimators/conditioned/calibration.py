@@ -113,11 +113,13 @@ class Calibration:
         """Rebuild from JSON form."""
         return dataclass_from_json(record, cls, name="calibration")
 
+    def _table(self, name: str) -> Float[np.ndarray, "pairs noise number"]:
+        return np.array([[getattr(stratum, name) for stratum in row] for row in self.strata])
+
     def _interpolated(
         self, name: str, pairs: int, share: Float[Tensor, "*batch"], *, logarithmic: bool = False
     ) -> Float[Tensor, "*batch number"]:
-        table = np.array([[getattr(stratum, name) for stratum in row] for row in self.strata])
-        table = np.log(np.maximum(table, SMALLEST)) if logarithmic else table
+        table = np.log(np.maximum(self._table(name), SMALLEST)) if logarithmic else self._table(name)
         row = np.tensordot(_shares(np.log(pairs), np.log(self.pairs)), table, 1)
         row = np.exp(row) if logarithmic else row
         at = np.sqrt(share.detach().cpu().double().numpy())
