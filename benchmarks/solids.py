@@ -32,8 +32,7 @@ from nipde.estimators.base import Estimator
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.estimators.inverse.elastic_adjoint import ElasticGaussNewton
 from nipde.estimators.inverse.elastic_balance import ElasticBalance
-from nipde.estimators.regression.ridge import MinimumNorm
-from nipde.estimators.regression.ridge import Ridge
+from nipde.estimators.regression.ridge import MinimumNorm, Ridge
 from nipde.physics.elastic import NEWTON
 from nipde.training.cases import CASES
 from nipde.weights import load

@@ -25,8 +25,7 @@ from nipde.estimators.paper.afno import AFNO
 from nipde.estimators.paper.nao import NAO
 from nipde.estimators.paper.nips import NIPS, NIPSMLP
 from nipde.estimators.regression.empirical_bayes import EmpiricalBayes
-from nipde.estimators.regression.ridge import MinimumNorm
-from nipde.estimators.regression.ridge import Ridge
+from nipde.estimators.regression.ridge import MinimumNorm, Ridge
 from nipde.estimators.regression.training_span import TrainingSpan
 from nipde.kernels.base import Predictor
 
