@@ -74,10 +74,12 @@ def test_a_process_ends_the_same_way(words, folder):
     assert tree(folder) == before
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3000)
-def test_all_of_them_as_processes(folder):
-    for words in (line for line in LINES if not any(NUL in word for word in line)):
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(
+    "step", [pytest.param(12, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"]
+)
+def test_they_are_refused_as_processes(step, folder):
+    for words in [line for line in LINES if not any(NUL in word for word in line)][::step]:
         before = tree(folder)
         done = run(words)
         check(words, done.returncode, done.stderr)

@@ -25,7 +25,7 @@ def test_a_file_is_explained_and_nothing_is_written(heads, capsys):
     assert main(["check", str(heads), "--load", "rate", "--response", "head", *UNITS]) == 0
     printed = capsys.readouterr().out
     # format, pairs, grid, units, gaps, noise
-    for fact in ("csv", "2 pairs", "0 to 400 m, 9 nodes", "m^2/d", f"{100 / 108:.3g} %", "Noise"):
+    for fact in ("csv", "2 pairs", "0 to 400 m, 9 nodes", "m²/d", f"{100 / 108:.3g} %", "Noise"):
         assert fact in printed
     assert sorted(heads.parent.iterdir()) == before
 

@@ -11,37 +11,56 @@ from nipde.errors import NipdeError, UsageError, meant
 DEBUG = "NIPDE_DEBUG"
 #: How the sentence on an error begins that is a defect of nipde.
 UNFORESEEN = "A defect of nipde,"
-VERBS = {
-    "check": "say how a file of measurements is read, and stop",
-    "discover": "identify the coefficient field from a file of measurements, with bands and a report page",
-    "design": "recommend the loads to apply next",
-    "generate": "simulate systems with random coefficients and store them as an archive",
-    "info": "describe an archive: its law, its fields, how it was made",
-    "show": "plot one system of an archive: coefficient, a load, its response",
-    "verify": "check the checksums of an archive or a discovery, or compute systems again",
-    "estimate": "estimate the kernel of one system of an archive, and test it on held-out pairs",
-    "evaluate": "errors of an estimator over the test systems of an archive, with confidence intervals",
-    "train": "train an estimator on the training systems of an archive; can be stopped and resumed",
-    "publish": "write trained weights with their calibration and a card, to share them",
-    "export": "write an archive as HDF5 in the layout of The Well",
+#: By what they work on: each with one line of help.
+MEASURED = {
+    "check": "say how a file is understood: columns, units, grid, gaps, noise; nothing is computed",
+    "discover": "map the property from a file, with error bounds and a report page",
+    "design": "say which load to apply in the next test, to learn most from it",
 }
+SIMULATED = {
+    "generate": "simulate many bodies with random properties, and store them as an archive",
+    "info": "describe an archive: equation, fields, how it was made",
+    "show": "plot one body of an archive: its property, a load, the response",
+    "verify": "check that no file of an archive, or of a result of discover, is damaged",
+    "export": "write an archive as HDF5 in the layout of The Well",
+    "estimate": "apply a method to one body of an archive, and test it on loads it has not seen",
+    "evaluate": "errors of a method over many bodies of an archive, with confidence intervals",
+}
+MODELS = {
+    "train": "train a model on an archive; can be stopped and resumed",
+    "publish": "write a trained model with its calibration and a description, to share it",
+}
+VERBS = MEASURED | SIMULATED | MODELS
 
-HELP = f"""usage: nipde VERB [options]
 
-nipde {__version__} identifies the coefficient field of a physical law from measured loads and responses: transmissivity
-from pumping rates and heads, tension from pressure and deflection, conductivity from heat sources and temperature.
+def _listed(verbs: dict[str, str]) -> str:
+    return "\n".join(f"  {verb:10}{help}" for verb, help in verbs.items())
 
-verbs:
-{chr(10).join(f"  {verb:10}{help}" for verb, help in VERBS.items())}
 
-  nipde VERB --help explains a verb, nipde --version prints the version.
+HELP = f"""usage: nipde COMMAND [options]
 
-first steps, with measurements:
+nipde {__version__} maps a property of a body from tests on it: transmissivity from pumping rates and heads, tension
+from pressure and deflection, conductivity from heat sources and temperature. In every test a load is applied (pumping,
+pressure, heat) and the response is measured (head, deflection, temperature), both over a whole rectangle, with the
+response zero on its sides. The result is the property at every point with error bounds, and responses to other loads.
+
+your measurements:
+{_listed(MEASURED)}
+
+simulated data:
+{_listed(SIMULATED)}
+
+models, where those that come with nipde do not fit:
+{_listed(MODELS)}
+
+nipde COMMAND --help explains a command, nipde --version prints the version.
+
+first steps with a table of pumping tests, one row for each test and point:
   nipde check heads.csv --load rate --response head --units x=m,load=m/d,response=m
   nipde discover heads.csv --load rate --response head --units x=m,load=m/d,response=m --out result
   nipde design heads.csv --load rate --response head --units x=m,load=m/d,response=m --count 3
 
-with simulated systems:
+first steps with simulated data:
   nipde generate darcy --grid 21 --systems 100 --pairs 100 --seed 0 --out darcy21
   nipde estimate darcy21 --system 90 --estimator adjoint-tv --noise 0.01 --out estimate.png
   nipde evaluate darcy-two-phase --data darcy21 --pairs 20 --noise 0.01
@@ -61,7 +80,7 @@ def main(words: list[str] | None = None) -> int:
     try:
         if words[0] not in VERBS:
             advice = meant(words[0], VERBS, otherwise="see nipde --help")
-            raise UsageError(expected=f"a verb among {', '.join(VERBS)}", got=repr(words[0]), remedy=advice)
+            raise UsageError(expected=f"a command among {', '.join(VERBS)}", got=repr(words[0]), remedy=advice)
         code: int = import_module(f"nipde.cli.{words[0]}").run(words[1:])
         sys.stdout.flush()  # a reader that is gone is noticed here
     except KeyboardInterrupt:

@@ -21,6 +21,12 @@ READ_ONLY = ("http", "https", "data", "git", "github")
 #: A file of options is smaller.
 CONFIG_BYTES = 10_000
 CONFIG_BRACKETS = 200
+#: Python types as an error names them.
+WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "dict": "JSON in braces",
+         "tuple": "a list such as [1,2]", "NoneType": ""}  # fmt: skip
+
+#: From the text of an option to its value.
+Kind = Callable[[Any], Any]
 
 
 def parser(verb: str, description: str, *, example: str = "") -> ArgumentParser:
@@ -41,34 +47,33 @@ def add_storage_options(to: ArgumentParser) -> None:
     to.add_argument("--storage-options", type=dict[str, Any], default={}, help=help)
 
 
-def whole(least: int = 1, most: int = 10**15) -> Callable[[Any], int]:
+def whole(least: int = 1, most: float = math.inf) -> Kind:
     """A whole number from `least` to `most`."""
-
-    def whole_number(text: Any) -> int:
-        if re.fullmatch(r"[+-]?\d{1,18}", str(text)) is None or not least <= int(text) <= most:
-            raise _Unsuited(f"a whole number from {least} to {most}" if most < 10**15 else
-                            f"a whole number, {least} or more", text)  # fmt: skip
-        return int(text)
-
-    return whole_number
+    text = f"from {least} to {most}" if most < math.inf else f"{least} or more"
+    return _kind(int, lambda value: least <= value <= most, f"a whole number, {text}")
 
 
-def non_negative(text: Any) -> float:
-    """A finite number, 0 or more."""
-    return _number(text, lambda value: 0 <= value < math.inf, "a number, 0 or more")
+def _kind(convert: Callable[[str], Any], holds: Callable[[Any], bool], expected: str) -> Kind:
+    def value_of(text: Any) -> Any:
+        try:
+            value = convert(str(text))
+        except ValueError:
+            value = None
+        if value is None or not holds(value):
+            raise _Unsuited(expected, text)
+        return value
+
+    return value_of
 
 
-def level(text: Any) -> float:
-    """A share between 0 and 1."""
-    return _number(text, lambda value: 0 < value < 1, "a number between 0 and 1")
+non_negative = _kind(float, lambda value: 0 <= value < math.inf, "a number, 0 or more")
+between_0_and_1 = _kind(float, lambda value: 0 < value < 1, "a number between 0 and 1")
 
 
 def address(text: Any) -> str:
     """Of an archive: a folder, or a URL that fsspec can open."""
-    scheme, separator, rest = str(text).rpartition("::")[2].partition("://")
-    if not str(text).strip() or "\0" in str(text):
-        raise _Unsuited("a folder or an address", text)
-    if separator and (not rest or scheme not in available_protocols()):
+    scheme, separator, rest = str(path(text)).rpartition("::")[2].partition(":/")
+    if separator and (not rest.strip("/") or scheme not in available_protocols()):
         raise _Unsuited("an address such as s3://bucket/name", text)
     return str(text)
 
@@ -81,11 +86,11 @@ def new_address(text: Any) -> str:
     return str(text) if separator else str(new_folder(text))
 
 
-def new_file(*endings: str) -> Callable[[Any], Path]:
+def new_file(*endings: str) -> Kind:
     """A file that can be written; its folders may be missing."""
 
     def file(text: Any) -> Path:
-        place = _path(text)
+        place = path(text)
         if (place.exists() and not place.is_file()) or (endings and place.suffix.lower() not in endings):
             raise _Unsuited(f"a file ending in {', '.join(endings)}" if endings else "a file", text)
         return _writable(place, place.parent)
@@ -95,11 +100,12 @@ def new_file(*endings: str) -> Callable[[Any], Path]:
 
 def new_folder(text: Any) -> Path:
     """A folder that can be written; it may be missing, and those above it."""
-    place = _path(text)
+    place = path(text)
     return _writable(place, place)
 
 
-def _path(text: Any) -> Path:
+def path(text: Any) -> Path:
+    """A file or folder."""
     if not str(text).strip() or "\0" in str(text):
         raise _Unsuited("a file or folder", text)
     return Path(text)
@@ -114,16 +120,6 @@ def _writable(place: Path, folder: Path) -> Path:
     except OSError as error:
         raise _Unsuited("a place that can be written to", f"{place} ({error.strerror})") from error
     return place
-
-
-def _number(text: Any, holds: Callable[[float], bool], expected: str) -> float:
-    try:
-        value = float(text)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not holds(value):
-        raise _Unsuited(expected, text)
-    return value
 
 
 class _Unsuited(ArgumentTypeError, ValueError):
@@ -165,18 +161,16 @@ class _Parser(ArgumentParser):  # type: ignore[misc]
         text = re.sub(r'Parser key "(.+?)":', lambda key: f"--{key[1].replace('_', '-')}:", message)
         text = text.removeprefix("argument ")
         if value := re.search(r"(?:Got|Given) value: (.*)", text):
-            kinds = [_kind(kind) for kind in re.findall(r"Expected an? (.*?)(?:\. Got|\n)", text)]
+            kinds = [_in_words(kind) for kind in re.findall(r"Expected an? (.*?)(?:\. Got|\n)", text)]
             text = f"{text.split(': ')[0].split(':')[0]}: expected {' or '.join(filter(None, kinds))}, got {value[1]}"
         return UsageError(" ".join(text.split())[:500], remedy=f"see {self.prog} --help")
 
 
-def _kind(kind: str) -> str:
+def _in_words(kind: str) -> str:
     """A Python type in plain words."""
     if kind.startswith("typing.Literal"):
         return f"one of {kind.removeprefix('typing.Literal')}"
-    name = re.sub(r"<class '(\w+)'>", r"\1", kind)
-    return {"int": "a whole number", "float": "a number", "bool": "true or false", "dict": "JSON in braces",
-            "tuple": "a list such as [1,2]", "NoneType": ""}.get(name, name)  # fmt: skip
+    return WORDS.get(kind.removeprefix("<class '").removesuffix("'>"), kind)
 
 
 class _Help(DefaultHelpFormatter):  # type: ignore[misc]

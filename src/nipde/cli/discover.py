@@ -1,6 +1,6 @@
 """`nipde discover FILE`: identify the coefficient field from a file of measurements; the result is a folder."""
 
-from nipde.cli.arguments import level, new_folder, parser, whole
+from nipde.cli.arguments import between_0_and_1, new_folder, parser, whole
 from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import one_thread, progress, say
@@ -12,9 +12,11 @@ from nipde.report.statements import statements
 from nipde.weights import load
 
 ABOUT = (
-    "Identify the coefficient field of -div(b grad u) = f from measured loads f and responses u: transmissivity from "
-    "pumping rates and heads, tension from pressure and deflection. Prints how the file was read and the results, and "
-    "writes fields with bands, phases, the kernel, a predictor for new loads, summary.json and report.html."
+    "Map the coefficient b of -div(b grad u) = f from tests in which a load f was applied and the response u measured, "
+    "over a rectangle with u = 0 on its sides: transmissivity from pumping rates and heads, tension from pressure and "
+    "deflection. Prints how the file was understood, and the results. Writes a folder: report.html to read, b with "
+    "error bounds and zones (csv, npz, vtk), the Green's function and a program that predict other responses, "
+    "summary.json."
 )
 EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m --quantity transmissivity --out result"
 
@@ -24,20 +26,28 @@ def run(words: list[str]) -> int:
     parsed = parser("discover", ABOUT, example=EXAMPLE)
     add_measurement(parsed)
     add_weights(parsed, material=True)
-    parsed.add_argument("--quantity", type=str, default="coefficient", help="your name of b, such as transmissivity")
     parsed.add_argument(
-        "--phases", type=whole(1, MOST_PHASES), default=2, help="number of phases to segment the field into; 1 for none"
+        "--quantity", type=str, default="coefficient", help="what b is called in the report, such as transmissivity"
+    )
+    parsed.add_argument(
+        "--phases", type=whole(1, MOST_PHASES), default=2, help="number of materials to divide the map into; 1 for none"
     )
     parsed.add_argument(
         "--piecewise-constant", type=bool | None, default=None,
-        help="whether to use the piecewise-constant prior; selected by the held-out error if left out",
+        help="whether b is constant within each material; if left out, what predicts held-out tests better",
     )  # fmt: skip
-    parsed.add_argument("--level", type=level, default=0.9, help="share of true values within the bands")
     parsed.add_argument(
-        "--baselines", type=bool, default=True, help=f"whether to compare with {' and '.join(BASELINES)}"
+        "--level", type=between_0_and_1, default=0.9, help="nominal probability that the error bounds contain b"
     )
-    parsed.add_argument("--out", type=new_folder, required=True, help="folder to write")
-    parsed.add_argument("--dense", type=bool, default=False, help="whether to store the kernel as a matrix, too")
+    parsed.add_argument(
+        "--baselines", type=bool, default=True, help=f"whether to compare with inversion by {' and '.join(BASELINES)}"
+    )
+    parsed.add_argument(
+        "--out", type=new_folder, required=True, help="folder for the results; replaced if it holds earlier ones"
+    )
+    parsed.add_argument(
+        "--dense", type=bool, default=False, help="whether to store the Green's function as a matrix, too"
+    )
     options = parsed.parse_args(words)
     check_folder(options.out)
     one_thread()

@@ -36,7 +36,12 @@ def estimator_of(what: str, archive: Archive, *, training: Archive | None = None
 def add_weights(to: ArgumentParser, *, material: bool) -> None:
     """With `material`, help lists only weights that infer one: others are refused."""
     suited = [name for name in weights_names() if not material or infers_material(name)]
-    to.add_argument("--weights", type=str, default="darcy", help=f"{', '.join(suited)}, or a file or folder of weights")
+    to.add_argument(
+        "--weights",
+        type=str,
+        default="darcy",
+        help=f"trained model: {', '.join(suited)}, or a file or folder of your own",
+    )
 
 
 def infers_material(name: str) -> bool:

@@ -4,24 +4,24 @@ from typing import Any
 
 from jsonargparse import ArgumentParser
 
+from nipde.cli.arguments import path
 from nipde.errors import MeasurementError
 from nipde.measurements.measurement import Measurement
 from nipde.measurements.read import read
 
 OPTIONS = {
-    "--units": "units the file does not state, such as x=m,load=m/d,response=m; units are never guessed",
-    "--response": "column or array of the measured response, such as head; several components: U,V",
-    "--load": "column or array of the applied load, such as rate",
-    "--nodes": "grid to interpolate scattered points to, such as 21 or 41,21",
+    "--units": "units that the file does not state, such as x=m,load=m/d,response=m; none is guessed",
+    "--response": "column or array with the measured response, such as head; of a vector: U,V",
+    "--load": "column or array with the applied load, such as rate (pumping per area)",
+    "--nodes": "for scattered points: number of grid points to interpolate to, such as 21 or 41,21",
     "--scale": "size of a pixel, for camera data, such as '0.05 mm/px'",
 }
 
 
 def add_measurement(to: ArgumentParser) -> None:
     """The file, and options that stand in for what it leaves out."""
-    to.add_argument(
-        "file", type=str, help="table (csv, txt), npz, mat, h5, nc, vtk, a DIC export, or a TOML file describing some"
-    )
+    formats = "table (csv, txt), npz, mat, h5, nc, vtk, export of image correlation, or a TOML file that describes some"
+    to.add_argument("file", type=path, help=formats)
     for option, help in OPTIONS.items():
         to.add_argument(option, type=str, default="", help=help)
     to.add_argument("--files-anywhere", action="store_true", help="let a TOML file name files outside its own folder")
