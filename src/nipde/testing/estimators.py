@@ -20,7 +20,7 @@ from nipde.estimators.base import Estimator
 from nipde.grid import Axis, Grid
 from nipde.kernels.base import Kernel
 from nipde.kernels.dense import DenseKernel
-from nipde.testing.check import Check, expect, expect_close, expect_equal, named
+from nipde.testing.check import Check, expect_close, expect_equal, named
 from nipde.testing.kernels import normal
 
 #: Grid, components of response and load.
@@ -128,7 +128,8 @@ def _unmeasured_nodes_are_refused_or_ignored(estimator: Estimator, pairs: Pairs)
 
 def _kernel(estimator: Estimator, pairs: Pairs) -> Kernel:
     kernel = estimator(pairs)
-    expect(isinstance(kernel, Kernel), expected="a Kernel", got=type(kernel).__name__)
+    if not isinstance(kernel, Kernel):
+        raise AssertionError(f"expected a Kernel, got {type(kernel).__name__}")
     return kernel
 
 

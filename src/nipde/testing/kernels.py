@@ -129,7 +129,12 @@ def _a_factor_changes_the_unit(kernel: Kernel) -> None:
 
 def _gradients_are_right(kernel: Kernel) -> None:
     tensors = [loads_for(kernel, pairs=2)]
-    changed(kernel, lambda value: tensors.append(value) or value)
+
+    def collected(value: Tensor) -> Tensor:
+        tensors.append(value)
+        return value
+
+    changed(kernel, collected)
     expect(len(tensors) > 1, expected="tensors among the fields of the kernel", got="none")
 
     def responses(loads: Tensor, *values: Tensor) -> Tensor:
