@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.plan import Plan
-from nipde.training.cases import CASES
-from nipde.training.recipe import TrainingRecipe
+from nipde.training.recipe import CASES, TrainingRecipe
 
 Law = Literal["darcy-literal", "darcy-consistent"]
 Shift = Literal["load", "field"] | None

@@ -34,7 +34,7 @@ from nipde.discovery.candidates import at_effort, wave_loads
 from nipde.discovery.design import design, empty_context, principal_loads
 from nipde.discretisation.links import Harmonic
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
-from nipde.evaluation import summary
+from nipde.evaluation import evaluate
 from nipde.evaluation.metrics import relative_errors
 from nipde.grid import Grid
 from nipde.kernels.dense import DenseKernel
@@ -102,8 +102,8 @@ def equivalent(
         return float(np.exp(np.interp(-np.log(result[chosen].mean()), -np.log(means), np.log(counts))))
 
     number = len(result)
-    drawn = np.random.default_rng(SEED).integers(number, size=(summary.RESAMPLES, number))
-    edges = (1 - summary.COVERAGE) / 2, (1 + summary.COVERAGE) / 2
+    drawn = np.random.default_rng(SEED).integers(number, size=(evaluate.RESAMPLES, number))
+    edges = (1 - evaluate.COVERAGE) / 2, (1 + evaluate.COVERAGE) / 2
     low, high = np.quantile([reading(chosen) for chosen in drawn], edges)
     return {"value": reading(slice(None)), "low": float(low), "high": float(high)}
 
@@ -183,4 +183,4 @@ def _literal(grid: Grid, count: int, *, stream: int) -> Float[Tensor, "pair comp
 
 
 def _mean(values: Float[np.ndarray, " system"]) -> dict[str, Any]:
-    return {"held_out": asdict(summary.mean(values.tolist()))}
+    return {"held_out": asdict(evaluate.mean(values.tolist()))}

@@ -34,7 +34,7 @@ from nipde.estimators.inverse.elastic_adjoint import ElasticGaussNewton
 from nipde.estimators.inverse.elastic_balance import ElasticBalance
 from nipde.estimators.regression.ridge import MinimumNorm, Ridge
 from nipde.physics.elastic import NEWTON
-from nipde.training.cases import CASES
+from nipde.training.recipe import CASES
 from nipde.weights import load
 
 SEED = 0

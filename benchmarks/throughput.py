@@ -16,12 +16,11 @@ from nipde.data.archive import Archive
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate, keep_freed_memory
 from nipde.data.plan import Plan
-from nipde.training.cases import CASES
 from nipde.training.feed import Source
 from nipde.training.fit import KEEP_BYTES, fit
 from nipde.training.loop import Callback, Report
 from nipde.training.processes import Group
-from nipde.training.recipe import TrainingRecipe
+from nipde.training.recipe import CASES, TrainingRecipe
 from nipde.training.run import Run
 
 SEED = 13

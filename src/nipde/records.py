@@ -1,8 +1,8 @@
 """JSON as typed values: the annotations of a dataclass are the schema of its record."""
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -12,6 +12,19 @@ from nipde.errors import NipdeError
 Record = TypeVar("Record")
 #: What reading a value of the wrong type, range or depth may raise.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError)
+
+
+@contextmanager
+def reading(
+    what: str, kind: type[NipdeError], *others: type[Exception], expected: str, remedy: str | None = None
+) -> Iterator[None]:
+    """Around the reading of a file or record: what is malformed in it, or one of `others`, is an error of one kind."""
+    try:
+        yield
+    except (NipdeError, RuntimeError, *MALFORMED, *others) as error:
+        if isinstance(error, kind):
+            raise
+        raise kind(what, expected=expected, got=" ".join(str(error).split())[:300], remedy=remedy) from error
 
 
 def from_json(value: Any, kind: Any, *, name: str = "the record") -> Any:
@@ -31,12 +44,8 @@ def from_json(value: Any, kind: Any, *, name: str = "the record") -> Any:
                 for place, (each, one) in enumerate(zip(value, kinds, strict=True))
             )
     elif isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
-        try:
+        with reading(name, NipdeError, expected=f"a {kind.__name__}"):
             return kind.from_dict(value) if hasattr(kind, "from_dict") else dataclass_from_json(value, kind, name=name)
-        except MALFORMED as error:
-            if isinstance(error, NipdeError):
-                raise
-            raise NipdeError(name, expected=f"a {kind.__name__}", got=short(value)) from error
     elif kind is float and type(value) is int and abs(value) < 2**53:
         return float(value)
     elif (

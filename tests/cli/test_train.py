@@ -8,9 +8,8 @@ import nipde
 from nipde.cli import main
 from nipde.evaluation.evaluate import evaluate
 from nipde.training.callbacks import read_log
-from nipde.training.cases import CASES
 from nipde.training.feed import Source
-from nipde.training.recipe import ModelRecipe, TrainingRecipe
+from nipde.training.recipe import CASES, ModelRecipe, TrainingRecipe
 from nipde.weights import checkpoint, load
 
 SMALL = ["--channels", "6", "--context", "8", "--batch", "4", "--steps", "8", "--warmup", "2", "--validate-every", "4",

@@ -10,10 +10,9 @@ from nipde.data.problems import AdvectionRecipe
 from nipde.errors import SolverError
 from nipde.estimators.regression.ridge import MinimumNorm
 from nipde.evaluation import evaluate as evaluate_module
-from nipde.evaluation.evaluate import MEASURES, evaluate
+from nipde.evaluation.evaluate import MEASURES, Mean, evaluate
 from nipde.evaluation.named import named
 from nipde.evaluation.protocol import choose
-from nipde.evaluation.summary import Mean
 from nipde.evaluation.truth import true_kernels
 from nipde.kernels.base import Predictor
 from nipde.kernels.dense import DenseKernel

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from nipde.evaluation.summary import Mean, mean, worst_decile
+from nipde.evaluation.evaluate import Mean, mean, worst_decile
 
 
 def test_values_by_hand():

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from nipde.context.sampling import Sampler
-from nipde.training.cases import CASES
 from nipde.training.feed import Source
 from nipde.training.fit import fit
 from nipde.training.processes import Group
+from nipde.training.recipe import CASES
 from nipde.training.run import Run
 from nipde.weights import checkpoint, load
 from nipde.weights.models import BEST, LAST

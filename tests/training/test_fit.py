@@ -12,12 +12,11 @@ import torch
 from nipde.context.sampling import Sampler
 from nipde.errors import CheckpointError, NipdeError, NonFiniteError, PairsError, StoppedEarly, TrainingError
 from nipde.evaluation.metrics import relative_errors
-from nipde.training.callbacks import Callback, read_log
+from nipde.training.callbacks import Callback, Validated, Validator, mean_of, read_log
 from nipde.training.feed import Source, training_source
 from nipde.training.fit import fit
 from nipde.training.processes import Group
 from nipde.training.run import Run, task_of
-from nipde.training.validation import Validated, Validator, mean_of
 from nipde.weights import checkpoint, load
 from nipde.weights.models import BEST, LAST
 

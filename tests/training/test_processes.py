@@ -13,8 +13,8 @@ import pytest
 from benchmarks import interruptions, processes
 from nipde.cli import main
 from nipde.training.callbacks import read_log
-from nipde.training.cases import CASES
 from nipde.training.fit import fit
+from nipde.training.recipe import CASES
 from nipde.weights import checkpoint
 from nipde.weights.models import BEST, LAST
 

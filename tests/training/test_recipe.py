@@ -8,8 +8,7 @@ import torch
 from nipde.errors import PairsError, TrainingError
 from nipde.estimators.conditioned.conditioned_nips import ConditionedConfig
 from nipde.grid import Grid
-from nipde.training.cases import CASES
-from nipde.training.recipe import ModelRecipe, TrainingRecipe
+from nipde.training.recipe import CASES, ModelRecipe, TrainingRecipe
 
 RECIPE = TrainingRecipe(steps=1000)
 KINDS = ("nips", "nips-mlp", "nao", "nao-f", "nao-wp", "afno")

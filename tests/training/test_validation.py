@@ -8,11 +8,11 @@ import torch
 
 from nipde.errors import NonFiniteError, PairsError, TrainingError
 from nipde.evaluation.metrics import relative_errors
-from nipde.training import validation
+from nipde.training import callbacks
+from nipde.training.callbacks import Validated, Validator, mean_of
 from nipde.training.feed import Source
 from nipde.training.processes import Group
 from nipde.training.run import Task, task_of
-from nipde.training.validation import Validated, Validator, mean_of
 
 
 class Heard(torch.nn.Module):
@@ -60,7 +60,7 @@ def test_shared_loads_are_asked_for_only_if_no_training_sees_them(shared, small)
 
 
 def test_there_are_not_too_many_queries(shared, own, small, monkeypatch):
-    monkeypatch.setattr(validation, "QUERIES", 3)
+    monkeypatch.setattr(callbacks, "QUERIES", 3)
     for archive in (shared, own):
         assert Validator(small(), archive, Group()).draw.queries.shape == (4, 3)
 
@@ -68,7 +68,7 @@ def test_there_are_not_too_many_queries(shared, own, small, monkeypatch):
 def test_errors_are_means_over_systems_however_many_are_taken_together(own, small, monkeypatch):
     found = []
     for together in (1, 3, 10):
-        monkeypatch.setattr(validation, "TOGETHER", together)
+        monkeypatch.setattr(callbacks, "TOGETHER", together)
         found.append(Validator(small(), own, Group())(Heard()))
     truth = float(own.indices("validation").mean())
     assert [one.held_out for one in found] == pytest.approx([truth] * 3)

@@ -13,10 +13,9 @@ from nipde.cli.estimators import described, estimator_of
 from nipde.cli.terminal import one_thread, progress, say, written
 from nipde.data.archive import open_archive
 from nipde.estimators.registry import FITTED, names
-from nipde.evaluation.evaluate import evaluate
+from nipde.evaluation.evaluate import Evaluation, Mean, evaluate
 from nipde.evaluation.named import is_fitted
 from nipde.evaluation.protocol import USUAL, usual_context
-from nipde.evaluation.summary import Evaluation, Mean
 
 #: Rows of the table: key of the result, and its title.
 ROWS = {

@@ -18,11 +18,10 @@ from nipde.cli.terminal import say
 from nipde.context.sampling import places_of
 from nipde.data.archive import open_archive
 from nipde.errors import StoppedEarly, TrainingError, meant
-from nipde.training.cases import CASES
 from nipde.training.fit import fit
 from nipde.training.loop import Callback, Report
 from nipde.training.processes import exit_code, launch, launched
-from nipde.training.recipe import ModelRecipe, TrainingRecipe
+from nipde.training.recipe import CASES, ModelRecipe, TrainingRecipe
 from nipde.training.run import RECIPE, Run, refusal
 
 

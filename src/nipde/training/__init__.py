@@ -3,10 +3,5 @@
 from nipde.lazy import lazy
 
 __getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "Callback": "loop",
-        "ModelRecipe": "recipe",
-        "TrainingRecipe": "recipe",
-    },
+    __name__, {"Callback": "loop", "ModelRecipe": "recipe", "TrainingRecipe": "recipe"}
 )

@@ -8,7 +8,7 @@ import json
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nipde.data.archive import Archive, open_archive
-from nipde.errors import CheckpointError, NipdeError, TrainingError
+from nipde.errors import CheckpointError, TrainingError
 from nipde.evaluation.metrics import relative_errors
-from nipde.records import MALFORMED, dataclass_from_json, from_json
+from nipde.records import dataclass_from_json, from_json, reading
 from nipde.training.feed import Batch
 from nipde.training.processes import Group
 from nipde.training.recipe import TrainingRecipe
@@ -67,17 +67,6 @@ def task_of(recipe: TrainingRecipe, archive: Archive) -> Task:
 
 
 @dataclass(frozen=True)
-class Counters:
-    """What a state holds besides tensors."""
-
-    step: int
-    seconds: float
-    best: float
-    best_step: int
-    environment: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Begun:
     """recipe.json: what a run was begun with, and by which torchrun."""
 
@@ -88,13 +77,12 @@ class Begun:
     @classmethod
     def read(cls, folder: Path) -> "Begun":
         """Of a run's folder."""
-        try:
-            with open_regular(folder / RECIPE, most=MOST_HEADER) as file:
-                return dataclass_from_json(json.loads(file.read()), cls, name=RECIPE)
-        except (NipdeError, *MALFORMED) as error:
-            raise CheckpointError(
-                f"{folder / RECIPE} is damaged", expected="the recipe of a run", got=str(error)[:300]
-            ) from error
+        path = folder / RECIPE
+        with (
+            reading(f"{path} is damaged", CheckpointError, expected="the recipe of a run"),
+            open_regular(path, most=MOST_HEADER) as file,
+        ):
+            return dataclass_from_json(json.loads(file.read()), cls, name=RECIPE)
 
 
 @dataclass
@@ -145,18 +133,14 @@ class Run:
         for place, (name, _) in enumerate(self.task.model.named_parameters()):
             for kind, value in moments.get(place, {}).items():
                 tensors[f"optimiser.{kind}.{name}"] = value
-        return tensors, {
-            **self.card(),
-            "best": self.best,
-            "best_step": self.best_step,
-            "environment": self.environment(),
-        }
+        counters = {"best": self.best, "best_step": self.best_step, "environment": self.environment()}
+        return tensors, {**self.card(), **counters}
 
     def restore(self, path: Path) -> None:
         """Take over the state in a file."""
         tensors, record = read(path)
-        try:
-            state = from_json({field.name: record[field.name] for field in fields(Counters)}, Counters)
+        with reading(f"{path} is no state of this run", CheckpointError, expected="a state"):
+            counters = [record[name] for name in ("step", "seconds", "best", "best_step", "environment")]
             names = [name for name, _ in self.task.model.named_parameters()]
             moments: dict[int, dict[str, Tensor]] = {}
             for key, value in _under(tensors, "optimiser.").items():
@@ -168,14 +152,10 @@ class Run:
             for parameter, kept in self.optimiser.state.items():
                 if [kept[name].shape for name in ("step", "exp_avg", "exp_avg_sq")] != [(), *[parameter.shape] * 2]:
                     raise ValueError("moments of another shape")
-        except (NipdeError, RuntimeError, *MALFORMED) as error:
-            raise CheckpointError(
-                f"{path} is no state of this run", expected="a state", got=str(error)[:300]
-            ) from error
-        self.step, self.seconds, self.best, self.best_step = state.step, state.seconds, state.best, state.best_step
-        if state.environment != self.environment():
+        self.step, self.seconds, self.best, self.best_step, environment = counters
+        if environment != self.environment():
             self.notes.append(
-                f"continued with {self.environment()} what began with {state.environment}: "
+                f"continued with {self.environment()} what began with {environment}: "
                 "sums may round differently, so the result is not bitwise that of an undisturbed run"
             )
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from nipde import atomic
 from nipde.errors import CheckpointError
-from nipde.records import MALFORMED
+from nipde.records import reading
 
 #: Bytes of a file, and of the record in it with the names of its tensors.
 MOST_BYTES, MOST_HEADER = 2**30, 2**23
@@ -56,25 +56,22 @@ def load(
 
     `check` sees the record, and names, shapes and types of the tensors, before these are read.
     """
-    with open_regular(path) as file:
-        try:
-            size, start = os.fstat(file.fileno()).st_size, file.read(8)
-            length = int.from_bytes(start, "little")
-            start += file.read(length if length <= min(size, MOST_HEADER) else 0)
-            header = json.loads(start[8:])
-            metadata = header.pop("__metadata__")
-            text, digest, record = metadata["record"], metadata["sha256"], json.loads(metadata["record"])
-            layout = {name: (one["shape"], one["dtype"]) for name, one in header.items()}
-            if max((one["data_offsets"][1] for one in header.values()), default=0) + len(start) != size:
-                raise ValueError("another length than its header says")
-            if not isinstance(record, dict):
-                raise TypeError("a record that is no object")
-            check(record, layout)
-            tensors = safetensors.torch.load(start + file.read())
-            found = _digest(tensors, text)
-        except (safetensors.SafetensorError, OSError, RuntimeError, *MALFORMED) as error:
-            expected = "a safetensors file written by nipde"
-            raise CheckpointError(f"{path} is damaged or not ours", expected=expected, got=str(error)[:200]) from error
+    foreign = f"{path} is damaged or not ours", CheckpointError, safetensors.SafetensorError, OSError
+    with open_regular(path) as file, reading(*foreign, expected="a safetensors file written by nipde"):
+        size, start = os.fstat(file.fileno()).st_size, file.read(8)
+        length = int.from_bytes(start, "little")
+        start += file.read(length if length <= min(size, MOST_HEADER) else 0)
+        header = json.loads(start[8:])
+        metadata = header.pop("__metadata__")
+        text, digest, record = metadata["record"], metadata["sha256"], json.loads(metadata["record"])
+        layout = {name: (one["shape"], one["dtype"]) for name, one in header.items()}
+        if max((one["data_offsets"][1] for one in header.values()), default=0) + len(start) != size:
+            raise ValueError("another length than its header says")
+        if not isinstance(record, dict):
+            raise TypeError("a record that is no object")
+        check(record, layout)
+        tensors = safetensors.torch.load(start + file.read())
+        found = _digest(tensors, text)
     if digest != found:
         raise CheckpointError(f"{path} is damaged", expected=f"SHA-256 {str(digest)[:12]}…", got="other content")
     return tensors, record

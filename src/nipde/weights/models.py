@@ -25,7 +25,7 @@ from nipde.estimators.base import Model
 from nipde.estimators.conditioned.calibration import Calibration
 from nipde.estimators.registry import build
 from nipde.grid import Grid
-from nipde.records import MALFORMED, dataclass_from_json, short
+from nipde.records import dataclass_from_json, reading, short
 from nipde.weights import checkpoint
 
 #: Version of the record.
@@ -33,6 +33,7 @@ VERSION = 2
 SHELF = Path(str(files("nipde"))) / "weights"
 #: Files of weights in a run's folder, and those of a published folder.
 BEST, LAST, WEIGHTS, CONFIG = "best.safetensors", "last.safetensors", "model.safetensors", "config.json"
+REMEDY = "use the nipde that wrote it"
 PRECISIONS = {torch.float32: "float32", torch.float64: "float64"}
 
 
@@ -136,44 +137,27 @@ def check_entries(record: dict[str, Any], path: Path) -> None:
     version = record.get("checkpoint_version")
     if version != VERSION:
         raise CheckpointError(
-            f"{path} has another version", expected=f"checkpoint_version {VERSION}", got=version,
-            remedy="use the nipde that wrote it",
-        )  # fmt: skip
+            f"{path} has another version", expected=f"checkpoint_version {VERSION}", got=version, remedy=REMEDY
+        )
     known = {one.name: record[one.name] for one in fields(Entries) if one.name in record}
-    try:
+    with reading(f"the record of {path}", CheckpointError, expected="entries of this version", remedy=REMEDY):
         dataclass_from_json(json.loads(json.dumps(known)), Entries)
-    except (NipdeError, *MALFORMED) as error:
-        raise CheckpointError(
-            f"the record of {path} cannot be read", expected="entries of this version", got=str(error)[:300],
-            remedy="use the nipde that wrote it",
-        ) from error  # fmt: skip
 
 
 def _check(path: Path, record: dict[str, Any], layout: checkpoint.Layout) -> None:
     """Raise unless the tensors are those of the model; it is built without memory, so that no size can do harm."""
     check_entries(record, path)
-    try:
+    wanted, given = {}, _weights(layout)
+    named = f"all weights of {str(record['model'].get('kind'))[:50]}"
+    with reading(f"{path} does not hold the network of its record", CheckpointError, expected=named, remedy=REMEDY):
         with torch.device("meta"), _WithoutDraws():
             state = _build(record).state_dict()
-        words = {name: str(value.dtype).removeprefix("torch.") for name, value in state.items()}
-        wanted = {
-            name: (
-                list(value.shape),
-                words[name].replace("float", "f").replace("uint", "u").replace("int", "i").upper(),
-            )
-            for name, value in state.items()
-        }
-        given = _weights(layout)
-        different = [name for name in sorted(wanted.keys() | given.keys()) if wanted.get(name) != given.get(name)]
-        if different:
-            raise NipdeError(different[0], expected=wanted.get(different[0]), got=given.get(different[0]))
-    except (NipdeError, RuntimeError, *MALFORMED) as error:
-        raise CheckpointError(
-            f"{path} does not hold the network that its record names",
-            expected=f"all weights of {str(record['model'].get('kind'))[:50]}",
-            got=str(error).replace("\n\t", " ").replace("\n", " ")[:300],
-            remedy="use the nipde that wrote it",
-        ) from error
+        for name, value in state.items():
+            word = str(value.dtype).removeprefix("torch.").replace("float", "f").replace("uint", "u")
+            wanted[name] = list(value.shape), word.replace("int", "i").upper()
+        for name in sorted(wanted.keys() | given.keys()):
+            if wanted.get(name) != given.get(name):
+                raise NipdeError(name, expected=wanted.get(name), got=given.get(name))
 
 
 class _WithoutDraws(TorchFunctionMode):
@@ -221,14 +205,12 @@ def _path(place: str | os.PathLike[str]) -> Path:
 def _check_config(config: Path, weights: Path) -> None:
     """The record in the weights is what counts; a config that differs belongs to other weights, or was edited."""
     record = read(weights)[1]
-    try:
-        with checkpoint.open_regular(config, most=4 * checkpoint.MOST_HEADER) as file:
-            stated = json.loads(file.read())
+    with (
+        reading(f"{config} is not a JSON object", CheckpointError, expected="a copy of the record"),
+        checkpoint.open_regular(config, most=4 * checkpoint.MOST_HEADER) as file,
+    ):
+        stated = json.loads(file.read())
         different = sorted(key for key in stated.keys() | record.keys() if stated.get(key) != record.get(key))
-    except MALFORMED as error:
-        raise CheckpointError(
-            f"{config} is not a JSON object", expected="a copy of the record", got=str(error)[:200]
-        ) from error
     if different:
         raise CheckpointError(
             f"{config} does not belong to {weights.name}",
