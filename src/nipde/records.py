@@ -19,9 +19,10 @@ def reading(
     what: str, kind: type[NipdeError], *others: type[Exception], expected: str, remedy: str | None = None
 ) -> Iterator[None]:
     """Around the reading of a file or record: what is malformed in it, or one of `others`, is an error of one kind."""
+    malformed: tuple[type[Exception], ...] = (NipdeError, RuntimeError, *MALFORMED, *others)
     try:
         yield
-    except (NipdeError, RuntimeError, *MALFORMED, *others) as error:
+    except malformed as error:
         if isinstance(error, kind):
             raise
         raise kind(what, expected=expected, got=" ".join(str(error).split())[:300], remedy=remedy) from error

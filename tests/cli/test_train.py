@@ -43,7 +43,7 @@ def trained(made, tmp_path_factory):
 
 def test_a_run_leaves_recipe_weights_state_and_log(trained, made):
     assert {path.name for path in trained.iterdir()} == {
-        "recipe.json", "best.safetensors", "last.safetensors", "log.csv",
+        ".lock", "recipe.json", "best.safetensors", "last.safetensors", "log.csv",
     }  # fmt: skip
     kept = json.loads((trained / "recipe.json").read_text())
     assert kept["data"] == nipde.open_archive(made).digest
