@@ -17,15 +17,15 @@ COUNT = ["0", "-2", "x", "1.5", ""]
 NATURAL = ["-1", "x", "2.5"]
 NON_NEGATIVE = ["-1", "nan", "inf", ".nan", "x"]
 LEVEL = ["0", "1", "-0.5", "1.5", "nan", "x"]
-FILE = ["adir", "afile/x{}", "/proc/x{}", "x" * 300 + "{}", NUL + "{}", "", "/dev/null"]
-FOLDER = ["afile", "afile/x", "/proc/x", "x" * 300, NUL, ""]
-ARCHIVE = ["nowhere", "afile", "adir", "broken", "cut", "foo://x", NUL, "", "/dev/null"]
-MEASURED = ["nowhere.npz", "adir", "afile", "cut.npz", "deep.toml", "latin.toml", "bigint.toml", NUL, "/dev/null"]
+FILE = ["adir", "plain/x{}", "/proc/x{}", "x" * 300 + "{}", NUL + "{}", "", "/dev/null"]
+FOLDER = ["plain", "plain/x", "/proc/x", "x" * 300, NUL, ""]
+ARCHIVE = ["nowhere", "plain", "adir", "broken", "cut", "foo://x", NUL, "", "/dev/null"]
+MEASURED = ["nowhere.npz", "adir", "plain", "cut.npz", "deep.toml", "latin.toml", "bigint.toml", NUL, "/dev/null"]
 CHOICE = ["bogus", "", "3"]
 TRUTH = ["maybe", "2"]
 UNITS = ["x", "x=", "=m", "x=furlongz", "nothing=m"]
 NODES = ["abc", "1", "-5", "3,3,3,3", "0", "1e3", "99999,99999"]
-WEIGHTS = ["bogus", "afile", "adir", NUL, "cut.safetensors", "tissue-gated"]
+WEIGHTS = ["bogus", "plain", "adir", NUL, "cut.safetensors", "tissue-gated"]
 STORAGE = ["nojson", "[1]", "{", "3"]
 
 MEASUREMENT = {"--units": UNITS, "--response": ["nope", "head,,"], "--load": ["nope"], "--nodes": NODES,
@@ -50,10 +50,10 @@ TABLE = {
     "verify arch": {None: ARCHIVE, "--rebuild": [*NATURAL, "-4"]},
     "estimate arch --estimator ridge --out new.png": {
         "--system": [*NATURAL, "999"], "--context": [*COUNT, "100000"], "--noise": NON_NEGATIVE, "--seed": NATURAL,
-        "--estimator": ["bogus", "afile", "nips.safetensors"], "--out": [one.format(".svg") for one in FILE],
+        "--estimator": ["bogus", "plain", "nips.safetensors"], "--out": [one.format(".svg") for one in FILE],
     },
     "evaluate ridge --data arch --part train --pairs 2 --json new.json": {
-        None: ["bogus", "afile", "adir"], "--data": ARCHIVE, "--pairs": [*COUNT, "500"], "--noise": NON_NEGATIVE,
+        None: ["bogus", "plain", "adir"], "--data": ARCHIVE, "--pairs": [*COUNT, "500"], "--noise": NON_NEGATIVE,
         "--load-noise": NON_NEGATIVE, "--systems": COUNT, "--seed": NATURAL, "--part": CHOICE, "--loads": CHOICE,
         "--json": [one.format(".json") for one in FILE],
     },
@@ -68,11 +68,11 @@ TABLE = {
     "discover good.npz --out new --baselines false": {None: MEASURED, "--out": FOLDER, **IDENTIFICATION},
     "design good.npz --out new.npz": {
         None: MEASURED, **MEASUREMENT, "--count": COUNT, "--by": CHOICE, "--noise": NON_NEGATIVE,
-        "--candidates": ["nowhere.npz", "cut.npz", "afile"], "--out": [one.format(".npz") for one in FILE],
+        "--candidates": ["nowhere.npz", "cut.npz", "plain"], "--out": [one.format(".npz") for one in FILE],
     },
     "check good.npz": {None: MEASURED, "--units": UNITS, "--response": ["nope"], "--nodes": NODES},
     "publish run --name mine --out new": {
-        None: ["nowhere", "adir", "afile", "cut.safetensors"], "--out": FOLDER, "--calibrate": ARCHIVE,
+        None: ["nowhere", "adir", "plain", "cut.safetensors"], "--out": FOLDER, "--calibrate": ARCHIVE,
         "--systems": COUNT,
     },
     "export the-well arch --out new.h5": {
@@ -113,7 +113,7 @@ def world(folder: Path) -> Path:
     good = sample().read_bytes()
     (folder / "good.npz").write_bytes(good)
     (folder / "cut.npz").write_bytes(good[: len(good) // 2])
-    (folder / "afile").write_text("x")
+    (folder / "plain").write_text("x")
     (folder / "adir").mkdir()
     (folder / "adir" / "note").write_text("y")
     nipde.generate(nipde.Plan(DarcyRecipe(nodes=5, pairs=5), systems=12), folder / "arch", workers=1)
