@@ -13,7 +13,7 @@ from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from nipde.cli.arguments import add_storage_options, address, new_folder, non_negative, parser, whole
+from nipde.cli.arguments import add_storage_options, new_folder, non_negative, parser, whole
 from nipde.cli.terminal import say
 from nipde.context.sampling import places_of
 from nipde.data.archive import open_archive
@@ -68,7 +68,7 @@ def _parser() -> ArgumentParser:
     )
     options.add_argument("case", type=str, help="a case, or the file of a recipe")
     options.add_argument(
-        "--data", type=address, action="append", required=True,
+        "--data", type=str, action="append", required=True,
         help="folder of the archive, or an address; several, each after a --data of its own, are learned together",
     )  # fmt: skip
     options.add_argument(
