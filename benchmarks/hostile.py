@@ -16,6 +16,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -82,7 +83,7 @@ def run(inputs: int, folder: Path, *, seed: int = SEED) -> dict[str, Any]:
         rng, ends, bad, slowest = random.Random(f"{seed} {kind}"), Counter[str](), [], 0.0
         for _ in range(inputs // len(kinds) + (number < inputs % len(kinds))):
             start = time.monotonic()
-            end, what = outcome(lambda attack=attack, rng=rng: attack(rng))
+            end, what = outcome(partial(attack, rng))
             slowest = max(slowest, time.monotonic() - start)
             ends[end] += 1
             if end not in ("result", "typed error"):

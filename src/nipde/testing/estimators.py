@@ -127,7 +127,7 @@ def _unmeasured_nodes_are_refused_or_ignored(estimator: Estimator, pairs: Pairs)
 
 
 def _kernel(estimator: Estimator, pairs: Pairs) -> Kernel:
-    kernel = estimator(pairs)
+    kernel: object = estimator(pairs)
     if not isinstance(kernel, Kernel):
         raise AssertionError(f"expected a Kernel, got {type(kernel).__name__}")
     return kernel

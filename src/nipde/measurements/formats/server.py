@@ -160,6 +160,6 @@ def _described(format: str, contents: Contents) -> tuple[dict[str, Any], list[np
 def _send(replies: int, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> None:
     text = json.dumps(header).encode()
     for content in (LENGTH.pack(len(text)) + text, *(array.reshape(-1).view(np.uint8).data for array in arrays)):
-        rest = memoryview(content)
+        rest = memoryview(content)  # type: ignore[arg-type]
         while rest:
             rest = rest[os.write(replies, rest) :]
