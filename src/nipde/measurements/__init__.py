@@ -3,10 +3,5 @@
 from nipde.lazy import lazy
 
 __getattr__, __dir__, __all__ = lazy(
-    __name__,
-    {
-        "Measurement": "measurement",
-        "sample": "samples",
-        "sample_truth": "samples",
-    },
+    __name__, {"Measurement": "measurement", "sample": "samples", "sample_truth": "samples"}
 )
