@@ -62,7 +62,7 @@ MUTATIONS: tuple[Mutation, ...] = (_flip, _truncate, _insert, _copy_block, _edit
 
 def description(format: str, name: str, rng: np.random.Generator | None) -> Description:
     """What a person would say of the valid file of that name, and, with `rng`, some more at random."""
-    said: dict[str, Any] = {"units": {"load": "N/mm^2"}, "scale": "0.1 mm/px"}
+    said: dict[str, Any] = {"units": {"load": "N/mm^2"}, "scale": "0.1 mm/px", "boundary": "neumann"}
     inside = "test/" if format == "hdf5" else ""
     if format in ("npz", "mat", "hdf5", "vtk", "netcdf", "csv"):
         # The others count in pixels and say so, and their names are known.
