@@ -159,13 +159,7 @@ def _described(format: str, contents: Contents) -> tuple[dict[str, Any], list[np
 
 def _send(replies: int, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> None:
     text = json.dumps(header).encode()
-<<<<<<< HEAD
     for content in (LENGTH.pack(len(text)) + text, *(array.reshape(-1).view(np.uint8).data for array in arrays)):
         rest = memoryview(content)  # type: ignore[arg-type]
-=======
-    contents: list[Any] = [LENGTH.pack(len(text)) + text, *(array.reshape(-1).view(np.uint8) for array in arrays)]
-    for content in contents:
-        rest = memoryview(content)
->>>>>>> dbb691e (Types of the reader)
         while rest:
             rest = rest[os.write(replies, rest) :]
