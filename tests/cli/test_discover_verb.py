@@ -111,6 +111,6 @@ def test_help_lists_just_the_weights_that_are_not_refused(capsys, monkeypatch):
     with pytest.raises(SystemExit):
         main(["discover", "--help"])
     printed = " ".join(capsys.readouterr().out.split()).partition(" --weights WEIGHTS ")[2]
-    listed = printed.rpartition("--weights WEIGHTS ")[2].partition(", or a file or folder")[0].split(", ")
+    listed = printed.partition("trained model: ")[2].partition(", or a file or folder")[0].split(", ")
     assert "darcy" in listed
     assert set(listed) == {name for name in names() if load(name).infers_coefficient}
