@@ -162,7 +162,6 @@ def _floor(model: NIPS) -> Callable[[], None]:
     rows = tokens.view(-1, samples, PAIRS)
     like = tokens.unflatten(-1, (samples, PAIRS))
     mode_rows = modes.view(-1, samples, PAIRS)
-    into = torch.empty_like(modes)
     mixer, thin = torch.randn(samples, PAIRS, PAIRS), torch.randn(CHANNELS, PAIRS)
     queries = torch.randn(half[..., 0].numel() * samples, CHANNELS)
     flat = half.reshape(-1, PAIRS)
@@ -173,15 +172,15 @@ def _floor(model: NIPS) -> Callable[[], None]:
     def layer() -> None:
         analysis(tokens, matrices), analysis(tokens, matrices)
         synthesis(modes, matrices), synthesis(modes, matrices)
-        parts._filter(blocks, modes, into), parts._filter(blocks, modes, into), modes @ modes.mT
+        blocks @ modes, blocks.mT @ modes, modes @ modes.mT
         parts._cross(rows, rows), torch.bmm(rows.transpose(0, 1), mixer)
-        parts._mix(modes, mixer, like, into), parts._mix(modes, mixer, like, into)
+        parts._mix(modes, mixer, like), parts._mix(modes, mixer, like)
         parts._cross(mode_rows, mode_rows)
 
     def head() -> None:
         analysis(tokens, matrices), analysis(half, matrices)
         synthesis(modes[: fields // 2], matrices), synthesis(modes, matrices)
-        parts._filter(blocks, modes, into), parts._filter(blocks, modes, into), modes @ modes.mT
+        blocks @ modes, blocks.mT @ modes, modes @ modes.mT
         for _ in range(2):  # queries and keys: forward, and both gradients
             flat @ thin.T, queries @ thin, queries.T @ flat
         loads @ factors, amounts @ factors.mT  # the kernel acts, and both factors and amounts get gradients

@@ -55,7 +55,7 @@ def test_what_must_not_change_does_not(measured):
 def test_our_step_is_faster_and_smaller_than_the_transcription(measured):
     (row,) = measured("step")["rows"]
     assert row["speedup"] > 1.2  # loosely: other work may share the machine
-    assert row["memory_ratio"] < 0.9
+    assert row["memory_ratio"] < 0.75
     assert row["milliseconds"]["floor"] < row["milliseconds"]["plain"]
 
 
@@ -65,9 +65,9 @@ def test_memory_grows_as_predicted(measured):
     for model in found["models"]:
         for point in model["points"]:
             if "predicted_bytes" in point:
-                assert 0.7 < point["bytes"] / point["predicted_bytes"] < 1.6
+                assert 0.95 < point["bytes"] / point["predicted_bytes"] < 1.3
     small, large = found["models"][0]["points"]
-    assert large["bytes"] < 6 * small["bytes"]  # 3.8 times the nodes
+    assert large["bytes"] < 4.2 * small["bytes"]  # 3.8 times the nodes
 
 
 def test_training_that_was_cut_short_ends_as_if_it_had_not(measured):
@@ -118,8 +118,8 @@ def test_conditioned_nips_is_good_at_any_size(measured):
 
 def test_what_conditioned_nips_costs_is_counted(measured):
     found = measured("conditioned-cost")
-    assert all(row["products"] > 10 and row["ratio"] > 0.3 for row in found["ratios"])
-    assert all(0.5 < row["exponents"]["bytes"] < 1.5 for row in found["growth"])
+    assert all(row["products"] > 40 and row["ratio"] > 1 for row in found["ratios"])
+    assert all(0.9 < row["exponents"]["bytes"] < 1.15 for row in found["growth"])
 
 
 def test_bands_hold_and_strangers_are_found(measured):

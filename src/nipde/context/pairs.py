@@ -67,7 +67,7 @@ class Pairs:
         if mask is not None:
             mask = mask if isinstance(mask, Tensor) else _copied(mask)
             mask = mask.unsqueeze(1) if mask.ndim == scalar else mask
-        pairs = cls(grid, *fields, mask, noise)
+        pairs = cls(grid, fields[0], fields[1], mask, noise)
         pairs.check_finite()
         return pairs
 
@@ -121,7 +121,7 @@ class Pairs:
         return replace(self, mask=mask)._each(flat)
 
     def mixed(self, mixing: Float[Tensor, "pair new"]) -> Self:
-        """The same system seen through other pairs, (F Q, U Q): for a linear law nothing is gained or lost."""
+        """The same system by other pairs, (F Q, U Q): for a linear law nothing is gained or lost."""
         if self.mask is not None:
             raise PairsError("masked pairs cannot be mixed", expected="responses measured everywhere", got="a mask")
 
@@ -211,7 +211,7 @@ def _as_float(name: str, values: Any) -> Tensor:
 
 
 def _check_field(name: str, field: Tensor, grid: Grid) -> None:
-    """Errors that name the axis, so that a swapped or missing one is seen at once."""
+    """Errors that name the axis, so that a swapped or missing one shows."""
     wanted = f"(*batch, pair, component, {', '.join(grid.axis_names)})"
     if field.ndim < grid.dimension + 2:
         raise ShapeError(

@@ -77,7 +77,7 @@ class Sampler:
         return _joined([samples[place] for place in places])
 
     def one_each(self, systems: range, *, round: int = 0) -> Draw:
-        """One sample of every system asked for, in order; another `round` draws other contexts."""
+        """One sample of each of the `systems`, in order; another `round` draws other contexts."""
         streams = ((system, _stream(self.seed, 2, round, system)) for system in systems)
         return _joined([self._ordered(system, stream, self.contexts[0]) for system, stream in streams])
 

@@ -54,7 +54,7 @@ def transformed(
 
 
 def check_components(components: int, grid: Grid) -> None:
-    """Raise unless a field of so many components is a scalar or a vector, which alone we know how to turn."""
+    """Raise unless a field of so many components is a scalar or a vector, which alone can be transformed."""
     if components not in (1, grid.dimension):
         raise ShapeError(
             "a field that cannot be transformed", expected=f"1 component, or {grid.dimension}: one per axis",

@@ -63,7 +63,7 @@ class Model(nn.Module):
     name: str = ""
 
     def __init_subclass__(cls) -> None:
-        cls.__signature__ = signature(cls.Config)
+        cls.__signature__ = signature(cls.Config)  # type: ignore[attr-defined]
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__()

@@ -86,9 +86,9 @@ def _turns(dimension: int) -> NDArray[np.float64]:
     turns = np.zeros((len(patterns), 2, len(parities), len(parities)))
     for number, signs in enumerate(patterns):
         for out, into in np.ndindex(len(parities), len(parities)):
-            turned = [a for a in range(dimension) if parities[out][a] != parities[into][a]]
-            sign = float(np.prod([(*signs, 1)[a] * (-1) ** parities[out][a] for a in turned]))
-            factor = (-1j) ** len(turned) * sign / len(patterns)  # Re[R · factor]
+            swapped = [a for a in range(dimension) if parities[out][a] != parities[into][a]]
+            sign = float(np.prod([(*signs, 1)[a] * (-1) ** parities[out][a] for a in swapped]))
+            factor = (-1j) ** len(swapped) * sign / len(patterns)  # Re[R · factor]
             turns[number, :, out, into] = factor.real, -factor.imag
     return turns
 

@@ -45,23 +45,23 @@ Attention = Callable[[Tokens, Tokens, Projections, float], Tokens]
 Order = Literal["quadratic", "linear", "gram"]
 
 
-def quadratic_attention(asking: Tokens, tokens: Tokens, weights: Projections, scale: float) -> Tokens:
+def quadratic_attention(query_tokens: Tokens, tokens: Tokens, weights: Projections, scale: float) -> Tokens:
     """All scores first."""
-    queries, keys = linear(asking, *weights[:2]), linear(tokens, *weights[2:])
+    queries, keys = linear(query_tokens, *weights[:2]), linear(tokens, *weights[2:])
     return (scale * queries @ keys.mT) @ tokens
 
 
-def linear_attention(asking: Tokens, tokens: Tokens, weights: Projections, scale: float) -> Tokens:
+def linear_attention(query_tokens: Tokens, tokens: Tokens, weights: Projections, scale: float) -> Tokens:
     """Keys meet values first: d_k × d numbers."""
-    queries, keys = linear(asking, *weights[:2]), linear(tokens, *weights[2:])
+    queries, keys = linear(query_tokens, *weights[:2]), linear(tokens, *weights[2:])
     return queries @ (scale * keys.mT @ tokens)
 
 
-def gram_attention(asking: Tokens, tokens: Tokens, weights: Projections, scale: float) -> Tokens:
+def gram_attention(query_tokens: Tokens, tokens: Tokens, weights: Projections, scale: float) -> Tokens:
     """Everything that is not a token is gathered into one d × d matrix, and a shift, first."""
     moments = torch.cat([tokens.mT @ tokens, tokens.sum(-2, keepdim=True)], dim=-2)
     mixer = coupling(weights, scale) @ moments
-    return asking @ mixer[..., :-1, :] + mixer[..., -1:, :]
+    return query_tokens @ mixer[..., :-1, :] + mixer[..., -1:, :]
 
 
 ATTENTIONS: dict[Order, Attention] = {

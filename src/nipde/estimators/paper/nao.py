@@ -67,8 +67,8 @@ class NAO(TokenModel):
         scale = self.attention_scale(self.channels)
         *before, last = (cast(QueryKey, maps) for maps in self.maps)
         for layer, (maps, norm) in enumerate(zip(before, self.norms, strict=True)):
-            asking = self.projected(layer, refined)
-            refined = refined + norm(self.attention(asking, refined, maps.projections(), scale))
+            query_tokens = self.projected(layer, refined)
+            refined = refined + norm(self.attention(query_tokens, refined, maps.projections(), scale))
         queries = last.query(self.projected(len(before), refined)).unflatten(1, (2, self.components, self.grid.size))
         volume = queries.new_tensor(self.grid.weights / self.grid.volume).flatten()
         networks = torch.stack([network() for network in self.kernel_networks])
@@ -77,7 +77,7 @@ class NAO(TokenModel):
         return left, last.key(refined[:, : self.tokens // 2])
 
     def projected(self, layer: int, tokens: Float[Tensor, "sample token pair"]) -> Float[Tensor, "sample token pair"]:
-        """NAO-W^P's extra projection of what asks; nothing in the other variants."""
+        """NAO-W^P's extra projection of the queries; nothing in the other variants."""
         return self.token_projections[layer](tokens.mT).mT if self.token_projections else tokens
 
 

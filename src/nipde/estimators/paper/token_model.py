@@ -7,7 +7,7 @@ f first, then u. The first norm runs over tokens and pairs together, as in the p
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -38,7 +38,7 @@ class TokenConfig(ModelConfig):
 class TokenModel(Model, ABC):
     """A network for one grid and a fixed number of pairs; its kernel is linear in the load and of low rank."""
 
-    Config = TokenConfig
+    Config: ClassVar[type[TokenConfig]] = TokenConfig
     config: TokenConfig
     exportable = True
 
