@@ -105,39 +105,37 @@ def test_masks_are_broadcast_over_the_responses(shape, read):
     holes = torch.where(missing, torch.nan, responses)
     pairs = Pairs.from_arrays(normal(6, 3, *PLANE.shape), holes, grid=PLANE, mask=mask.numpy())
     assert torch.equal(~pairs.mask.expand(responses.shape), missing)
-    with pytest.raises(PairsError, match=f"got {int(missing.sum())} others"):
+    with pytest.raises(PairsError) as error:
         Pairs.from_arrays(pairs.loads, holes, grid=PLANE)
+    assert error.value.got.startswith(f"{int(missing.sum())} ")
 
 
 # What is wrong is named
 
 
 @pytest.mark.parametrize(
-    ("loads", "responses", "text"),
+    ("loads", "responses", "field", "axis", "got"),
     [
-        ((6, 2, 6, 4, 3), None, "loads: axis x does not fit the grid, expected 5 nodes along x, got 6 in shape"),
-        ((6, 2, 5, 5, 3), None, "loads: axis y does not fit the grid, expected 4 nodes along y, got 5 in shape"),
-        ((6, 2, 5, 4, 4), None, "loads: axis z does not fit the grid, expected 3 nodes along z, got 4 in shape"),
-        (None, (6, 2, 6, 4, 3), "responses: axis x does not fit the grid, expected 5 nodes along x, got 6"),
-        (None, (6, 2, 5, 5, 3), "responses: axis y does not fit the grid, expected 4 nodes along y, got 5"),
-        (None, (6, 2, 5, 4, 4), "responses: axis z does not fit the grid, expected 3 nodes along z, got 4"),
-        ((5, 4, 3, 6, 2), None, r"axis x .*read as \(\*batch, pair, component, x, y, z\): put space last"),
-        ((4, 5, 3), None, r"loads lack axes, expected \(\*batch, pair, component, x, y, z\): 5 axes or more, got"),
-        (None, (5, 4, 3), r"responses lack axes, expected .*, got shape \(5, 4, 3\)"),
-        ((0, 1, 5, 4, 3), None, "loads: axis pair is empty, expected at least one pair, got 0"),
-        ((6, 0, 5, 4, 3), None, "loads: axis component is empty, expected at least one component, got 0"),
-        (None, (6, 0, 5, 4, 3), "responses: axis component is empty, expected at least one component, got 0"),
-        (None, (5, 2, 5, 4, 3), r"do not pair up, expected .*loads \(6,\), got responses \(5,\): give one response"),
-        ((3, 6, 2, 5, 4, 3), (2, 6, 2, 5, 4, 3), r"do not pair up, .*loads \(3, 6\), got responses \(2, 6\)"),
-        ((3, 6, 2, 5, 4, 3), (6, 2, 5, 4, 3), r"do not pair up, .*loads \(3, 6\), got responses \(6,\)"),
-        ((6, 2, 5, 4, 3), (3, 6, 2, 5, 4, 3), r"do not pair up, .*loads \(6,\), got responses \(3, 6\)"),
-        ((6, 2, 2, 5, 4, 3), (6, 2, 5, 4, 3), r"do not pair up, .*loads \(6, 2\), got responses \(6,\)"),
+        ((6, 2, 6, 4, 3), None, "loads", "axis x", "6 in"), ((6, 2, 5, 5, 3), None, "loads", "axis y", "5 in"),
+        ((6, 2, 5, 4, 4), None, "loads", "axis z", "4 in"), (None, (6, 2, 6, 4, 3), "responses", "axis x", "6 in"),
+        (None, (6, 2, 5, 5, 3), "responses", "axis y", "5 in"), (None, (6, 2, 5, 4, 4), "responses", "axis z", "4 in"),
+        ((5, 4, 3, 6, 2), None, "loads", "axis x", "(*batch, pair, component, x, y, z)"),
+        ((4, 5, 3), None, "loads", "axes", "(4, 5, 3)"), (None, (5, 4, 3), "responses", "axes", "(5, 4, 3)"),
+        ((0, 1, 5, 4, 3), None, "loads", "axis pair", "0"), ((6, 0, 5, 4, 3), None, "loads", "axis component", "0"),
+        (None, (6, 0, 5, 4, 3), "responses", "axis component", "0"), (None, (5, 2, 5, 4, 3), "responses", "", "(5,)"),
+        ((3, 6, 2, 5, 4, 3), (2, 6, 2, 5, 4, 3), "responses", "", "(2, 6)"),
+        ((3, 6, 2, 5, 4, 3), (6, 2, 5, 4, 3), "responses", "", "(6,)"),
+        ((6, 2, 5, 4, 3), (3, 6, 2, 5, 4, 3), "responses", "", "(3, 6)"),
+        ((6, 2, 2, 5, 4, 3), (6, 2, 5, 4, 3), "responses", "", "(6,)"),
     ],
 )  # fmt: skip
-def test_errors_name_the_axis(loads, responses, text):
+def test_errors_name_the_axis(loads, responses, field, axis, got):
     right = (6, 2, 5, 4, 3)
-    with pytest.raises(ShapeError, match=text):
+    with pytest.raises(ShapeError) as error:
         Pairs.from_arrays(np.ones(loads or right), np.ones(responses or right), grid=SPACE)
+    assert field in error.value.message
+    assert axis in error.value.message
+    assert got in str(error.value.got)
 
 
 def test_swapped_axes_of_a_scalar_field_are_named():
@@ -157,9 +155,11 @@ def test_the_shorthand_is_for_arrays_only():
 def test_values_that_are_no_numbers_are_refused_with_their_place(which, bad):
     fields = {name: normal(3, 6, 2, *PLANE.shape) for name in ("loads", "responses")}
     fields[which][1, 4, 0, 3, 2] = fields[which][2, 0, 0, 0, 0] = bad
-    place = r"\{'batch axis 0': 1, 'pair': 4, 'component': 0, 'x': 3, 'y': 2\}"
-    with pytest.raises(PairsError, match=rf"{which} hold .*got 2 others, the first at {place}: mark missing"):
+    with pytest.raises(PairsError) as error:
         Pairs.from_arrays(**fields, grid=PLANE)
+    assert which in error.value.message
+    assert error.value.got.startswith("2 ")
+    assert "{'batch axis 0': 1, 'pair': 4, 'component': 0, 'x': 3, 'y': 2}" in error.value.got
 
 
 def test_a_mask_hides_missing_responses_but_not_missing_loads():
@@ -178,18 +178,15 @@ def test_a_mask_hides_missing_responses_but_not_missing_loads():
 
 
 @pytest.mark.parametrize(
-    ("mask", "text"),
-    [
-        (np.ones((5, 1, 7), dtype=bool), r"broadcast to \(6, 2, 7\), got torch.bool of shape \(5, 1, 7\)"),
-        (np.ones((3, 6, 2, 7), dtype=bool), r"broadcast to \(6, 2, 7\), got torch.bool of shape \(3, 6, 2, 7\)"),
-        (np.ones((6, 2, 6), dtype=bool), r"broadcast to \(6, 2, 7\), got torch.bool of shape \(6, 2, 6\)"),
-        (np.ones((6, 2, 7), dtype=int), r"expected booleans .*, got torch.int64 of shape \(6, 2, 7\)"),
-    ],
+    "mask",
+    [np.ones((5, 1, 7), bool), np.ones((3, 6, 2, 7), bool), np.ones((6, 2, 6), bool), np.ones((6, 2, 7), int)],
     ids=["pairs", "more_axes", "nodes", "integers"],
 )
-def test_masks_that_do_not_fit_are_refused(mask, text):
-    with pytest.raises(ShapeError, match=text):
+def test_masks_that_do_not_fit_are_refused(mask):
+    with pytest.raises(ShapeError) as error:
         Pairs.from_arrays(np.ones((6, 1, 7)), np.ones((6, 2, 7)), grid=LINE, mask=mask)
+    assert "(6, 2, 7)" in error.value.expected
+    assert error.value.got == f"{torch.from_numpy(mask).dtype} of shape {mask.shape}"
 
 
 def test_different_precisions_are_refused():
@@ -206,8 +203,9 @@ def test_noise_below_zero_is_refused(noise):
 
 def test_noise_of_other_systems_is_refused():
     assert some(batch=(3,), noise=torch.ones(3)).noise.shape == (3,)
-    with pytest.raises((PairsError, ShapeError), match=r"expected .*, got "):
+    with pytest.raises(ShapeError) as error:
         some(batch=(3,), noise=torch.ones(2))
+    assert error.value.got == (2,)
 
 
 def test_estimators_can_refuse_a_mask():

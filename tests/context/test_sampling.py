@@ -144,21 +144,16 @@ def test_a_choice_depends_on_what_seed_and_step_only():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "got"),
     [
-        ({"context": (5, 10, 2)}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got 10: take fewer"),
-        ({"context": (5, 0)}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got 0: take fewer pairs"),
-        ({"context": ()}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got none: take fewer pairs"),
-        ({"context": 10}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got 10: take fewer pairs"),
-        ({"context": 0}, r"expected a context of 1 to 9 of 12 pairs, beside 3 queries, got 0: take fewer pairs"),
-        ({"queries": -1}, r"expected .*queries.*, got -1"),
-        ({"systems": 0}, r"expected at least one system and one order, got \(0, None\)"),
-        ({"orders": 0}, r"expected at least one system and one order, got \(7, 0\)"),
+        ({"context": (5, 10, 2)}, 10), ({"context": (5, 0)}, 0), ({"context": ()}, "none"), ({"context": 10}, 10),
+        ({"context": 0}, 0), ({"queries": -1}, -1), ({"systems": 0}, (0, None)), ({"orders": 0}, (7, 0)),
     ],
-)
-def test_what_cannot_be_drawn_is_refused_with_a_remedy(options, said):
-    with pytest.raises(PairsError, match=said):
+)  # fmt: skip
+def test_what_cannot_be_drawn_is_refused(options, got):
+    with pytest.raises(PairsError) as error:
         replace(SAMPLER, **options)
+    assert error.value.got == got
 
 
 def test_a_batch_that_does_not_divide_is_refused():

@@ -146,8 +146,9 @@ def test_the_kernel_of_normalised_pairs_acts_on_physical_ones_after_scaling(batc
 def test_zeros_have_no_unit(which, batch):
     fields = {"loads": some(batch=batch).loads.clone(), "responses": some(batch=batch).responses.clone()}
     fields[which][(1,) if batch else ...] = 0
-    with pytest.raises(PairsError, match=f"all {which} of a system are zero, expected at least one other"):
+    with pytest.raises(PairsError) as error:
         Scaling.of(Pairs(PLANE, **fields))
+    assert which in error.value.message
     fields[which][..., 2, 0, 1, 2] = 1e-9
     assert float(getattr(Scaling.of(Pairs(PLANE, **fields)), which[:-1]).min()) > 0
 
@@ -156,8 +157,9 @@ def test_responses_that_are_zero_wherever_measured_have_no_unit():
     mask = torch.zeros(5, 4, dtype=torch.bool)
     mask[2, 1:3] = True
     whole = some()
-    with pytest.raises(PairsError, match="responses"):
+    with pytest.raises(PairsError) as error:
         Scaling.of(Pairs(PLANE, whole.loads, whole.responses * ~mask, mask))
+    assert "responses" in error.value.message
 
 
 @pytest.mark.parametrize("noise", [0.2, torch.tensor([0.2, 0.4, 0.0]).double()], ids=["shared", "by_system"])

@@ -163,8 +163,9 @@ def test_fields_of_two_components():
     kernel = model_of("gated", components=(2, 2))(pairs)
     assert (kernel.batch, kernel.components) == ((2,), (2, 2))
     assert gap(kernel @ loads, responses) <= 1e-6
-    with pytest.raises(PairsError, match="scalar law"):
+    with pytest.raises(PairsError) as error:
         ConditionedNIPS(dimension=2, components=(2, 2))
+    assert error.value.got == (2, 2)
 
 
 def test_systems_of_a_batch_do_not_see_each_other(name):
@@ -215,8 +216,9 @@ def test_noise_is_estimated_where_nobody_gives_it():
 def test_pairs_that_do_not_fit_are_refused():
     grid = Grid((Axis(9),))
     pairs, _ = darcy_pairs(grid=grid, count=3, waves=4)
-    with pytest.raises(PairsError, match="expected 2 axes"):
+    with pytest.raises(PairsError) as error:
         model_of("elliptic")(pairs)
+    assert error.value.got == "1 and (1, 1)"
 
 
 def test_iterated_solves_equal_dense_ones(monkeypatch):

@@ -303,13 +303,14 @@ def test_pairs_of_another_law_are_refused():
         AdjointGaussNewton()(Pairs(SQUARE, fields, fields))
     assert str(error.value.got) == "(2, 2)"
     ring = Grid.uniform(5, boundary=Periodic())
-    with pytest.raises(PhysicsError, match="a Dirichlet axis"):
+    with pytest.raises(PhysicsError):
         EquationError()(Pairs(ring, torch.ones(2, 1, 5, 5), torch.ones(2, 1, 5, 5)))
-    with pytest.raises(PhysicsError, match="weight > 0"):
+    with pytest.raises(PhysicsError) as error:
         Tikhonov(weight=0.0)
+    assert error.value.got == 0.0
     edge = torch.zeros(1, 1, *SQUARE.shape)
     edge[..., 0, :] = 1.0
-    with pytest.raises(PairsError, match="interior nodes"):
+    with pytest.raises(PairsError):
         AdjointGaussNewton()(Pairs(SQUARE, edge, edge))
     nowhere = torch.zeros(SQUARE.shape, dtype=torch.bool)
     nowhere[0] = True

@@ -53,7 +53,7 @@ def test_it_is_not_linear_and_says_so(made):
     load = torch.randn(4, 1, 1, 6, 5).double()
     assert not predictor.linear
     assert float((predictor @ (2 * load) - 2 * (predictor @ load)).detach().abs().max()) > 1e-3
-    with pytest.raises(KernelError, match="two kernels"):
+    with pytest.raises(KernelError):
         predictor @ predictor
 
 

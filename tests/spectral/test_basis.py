@@ -117,9 +117,8 @@ def test_more_modes_than_nodes_tell_apart_are_refused(boundary, resolved):
     axis = Axis(7, LENGTH, boundary)
     assert basis_of(axis).modes == basis_of(axis, modes=resolved).modes == resolved
     for modes in (0, -1, resolved + 1):
-        with pytest.raises(
-            GridError, match=rf"expected 1 to {resolved} modes .*{boundary.name}.*, got {modes}: .*refine"
-        ):
+        with pytest.raises(GridError) as error:
             basis_of(axis, modes=modes)
+        assert error.value.got == modes
         with pytest.raises(GridError):
             nodal_matrix(axis, modes=modes)

@@ -196,16 +196,14 @@ def test_the_paper_s_size():
 
 
 @pytest.mark.parametrize(
-    ("shape", "modes", "text"),
+    ("shape", "modes", "most"),
     [
-        ((8, 7), (6, 4), r"at most \(5, 4\), got \(6, 4\)"),
-        ((8, 7), (5, 5), r"at most \(5, 4\), got \(5, 5\)"),
-        ((8, 7), (0, 4), r"at most \(5, 4\), got \(0, 4\)"),
-        ((8, 7), (4,), r"at most \(5, 4\), got \(4,\)"),
-        ((8,), (4, 4), r"at most \(5,\), got \(4, 4\)"),
-        ((5, 5, 5), (3, -1, 3), r"at most \(3, 3, 3\), got \(3, -1, 3\)"),
+        ((8, 7), (6, 4), (5, 4)), ((8, 7), (5, 5), (5, 4)), ((8, 7), (0, 4), (5, 4)), ((8, 7), (4,), (5, 4)),
+        ((8,), (4, 4), (5,)), ((5, 5, 5), (3, -1, 3), (3, 3, 3)),
     ],
-)
-def test_wrong_numbers_of_modes_are_refused(shape, modes, text):
-    with pytest.raises(GridError, match="expected one number of modes per axis, " + text + ": retain fewer modes"):
+)  # fmt: skip
+def test_wrong_numbers_of_modes_are_refused(shape, modes, most):
+    with pytest.raises(GridError) as error:
         SpectralFilter(shape, fields=2, modes=modes)
+    assert error.value.got == modes
+    assert str(most) in error.value.expected
