@@ -12,6 +12,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import psutil
 import pytest
 
 from nipde.errors import MeasurementError, MissingExtraError
@@ -452,7 +453,9 @@ def test_many_reads_leave_nothing_behind(tmp_path, calls, discoveries, warm, gro
     file = tmp_path / "measured.npz"
     np.savez(file, x=x, y=x, loads=rng.standard_normal((4, 5, 5)), responses=responses, units=units)
     program = [sys.executable, "-c", READ_AND_DISCOVER, calls, discoveries, warm, growth, str(file)]
-    ended = subprocess.run(program, capture_output=True, text=True, timeout=2900)
+    (tmp_path / "temporary").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=2900, env=environment)
     assert ended.returncode == 0, ended.stderr
     print(ended.stdout)
 
@@ -469,6 +472,26 @@ def test_the_child_ends_with_its_parent(tmp_path):
     while child.exists() and "Z" not in (child / "stat").read_text().split()[2] and time.monotonic() < end:
         time.sleep(0.05)
     assert not child.exists() or "Z" in (child / "stat").read_text().split()[2]
+
+
+def test_a_child_that_hangs_ends_after_its_caller_was_killed(tmp_path):
+    (tmp_path / "sleeper.py").write_text("import time\ndef parse(path, *, values): time.sleep(600)\n")
+    (tmp_path / "x.lab").write_text("x")
+    code = (
+        "import sys; from pathlib import Path; from nipde.measurements.formats import Format\n"
+        "from nipde.measurements.sandbox import Limits, sandbox\n"
+        "sys.path.insert(0, sys.argv[1]); box = sandbox(); box._ensure_started(); print(box._server.pid, flush=True)\n"
+        "read = lambda start: [Format('sleeper', 'sleeper', ())]\n"
+        "box.read(Path(sys.argv[1], 'x.lab'), candidates=read, limits=Limits(seconds=2))"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as caller:
+        server = psutil.Process(int(caller.stdout.readline()))
+        end = time.monotonic() + 20
+        while not server.children() and time.monotonic() < end:
+            time.sleep(0.02)
+        fork = server.children()[0]
+        caller.kill()
+    assert psutil.wait_procs([server, fork], timeout=15)[1] == []
 
 
 def test_the_child_does_not_import_torch():

@@ -6,10 +6,12 @@ every file is parsed in a fork of its own, which it cannot leave; elsewhere in t
 but a refusal comes of it.
 """
 
+import faulthandler
 import gc
 import json
 import os
 import shutil
+import signal
 import struct
 import sys
 from collections.abc import Sequence
@@ -31,6 +33,8 @@ except ImportError:  # Windows
 
 LENGTH = struct.Struct("<Q")
 MOST_ARRAYS = 20_000
+#: The caller ends what takes too long; should it have been killed itself, the child does so after this.
+_GRACE_SECONDS = 2.0
 #: Where shared libraries may be that a module of Python needs.
 _SYSTEM = (
     "/lib",
@@ -61,8 +65,11 @@ def serve(folder: str) -> None:
                 continue
             if _FORKS:
                 _answer_in_a_fork(replies, request, formats, readable)
-            elif not _answer(replies, request, formats, []):
+                continue
+            faulthandler.dump_traceback_later(request["seconds"] + _GRACE_SECONDS, exit=True)
+            if not _answer(replies, request, formats, []):
                 return
+            faulthandler.cancel_dump_traceback_later()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -116,6 +123,7 @@ def _answer(replies: int, request: dict[str, Any], formats: list[Format], confin
 
 def _limit(seconds: float, memory: int) -> None:
     """Time, memory, no files written, no core dumped."""
+    signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE_SECONDS)
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     for kind, most in (
         (resource.RLIMIT_AS, memory),
