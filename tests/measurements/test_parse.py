@@ -70,6 +70,8 @@ def test_what_is_no_file_is_refused(tmp_path):
         with pytest.raises(MeasurementError) as error:
             parse(tmp_path / name)
         assert (error.value.expected, error.value.got) == ("a file", got)
+    with pytest.raises(MeasurementError):
+        parse("a\0b.csv")
 
 
 @pytest.mark.parametrize("format", names())

@@ -14,7 +14,7 @@ from torch import Tensor
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
 from nipde.estimators.paper.afno import AFNO, SHRINKAGE, AFNOLayer
-from nipde.estimators.paper.attention import Attention, Projections, linear_attention
+from nipde.estimators.paper.attention import Attention, Projections, QueryKey, linear_attention
 from nipde.estimators.paper.nao import NAO
 from nipde.estimators.paper.nips import NIPS, NIPSMLP, NIPSLayer
 from nipde.estimators.paper.token_model import TokenModel
@@ -88,7 +88,7 @@ def plain_nao(
     """NAO and its variants: every kernel network is evaluated pair of nodes by pair of nodes."""
     tokens, scaling = _tokens(model, pairs)
     found = model.input_norm(tokens)
-    *before, last = model.maps
+    *before, last = (cast(QueryKey, maps) for maps in model.maps)
     for layer, (maps, norm) in enumerate(zip(before, model.norms, strict=True)):
         asking = model.projected(layer, found)
         found = found + norm(attention(asking, found, maps.projections(), model.attention_scale(model.channels)))

@@ -46,6 +46,8 @@ def parse_in_child(
     path: Path, *, candidates: Callable[[bytes], Sequence[Format]], limits: Limits, most: int | None = None
 ) -> tuple[str, str, Contents]:
     """SHA-256, format and contents of a file of at most `most` bytes."""
+    if "\0" in str(path):
+        raise MeasurementError("path", expected="the name of a file", got=repr(str(path)), remedy="leave out the \\0")
     try:
         return sandbox().read(path, candidates=candidates, limits=limits, most=most)
     except OSError as error:
