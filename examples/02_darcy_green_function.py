@@ -29,8 +29,7 @@ print("reciprocal:", np.array_equal(law.green(), law.green().T))
 
 
 # %%
-# A smooth case with a known solution, p = sin(πx) sin(πy) for b = 1 + x: halve the spacing and the error falls to a
-# quarter.
+# A smooth case with a known solution, p = sin(πx) sin(πy) for b = 1 + x: the error falls to a quarter at half the spacing.
 def error(grid: Grid) -> float:
     x, y = np.pi * np.stack(grid.coordinates)
     coefficient, solution = 1 + x / np.pi, np.sin(x) * np.sin(y)

@@ -13,7 +13,7 @@ from nipde.data.generation import generate
 from nipde.data.plan import Plan
 from nipde.discovery.material import NORMAL, material_of
 from nipde.errors import KernelError
-from nipde.estimators.conditioned.calibration import Calibration, Stratum
+from nipde.estimators.conditioned.calibration import Calibration
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.evaluation.calibrate import calibrated, contexts
 from nipde.evaluation.protocol import choose
@@ -134,8 +134,7 @@ def test_cards_written_before_materials_were_calibrated_still_load(tmp_path, pai
     assert kernel.bands.material is None
     assert not material_of(kernel)[0].calibrated
     assert model.with_piecewise_constant_prior().calibration.strata[0][0].material == ()
-    (old,) = {Stratum.from_dict({name: [1.0] for name in ("inside", "edge", "median", "deviation")})}
-    assert (old.material, old.piecewise_constant) == ((), ())
+    assert model.calibration.strata[0][0].piecewise_constant == ()
 
 
 def with_gaps(pairs, share):
