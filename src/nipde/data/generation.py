@@ -6,6 +6,7 @@ records. Seeds belong to systems, never to workers.
 """
 
 import ctypes
+import logging
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator
@@ -57,11 +58,16 @@ def generate(
     for key in sorted(fixed, key=lambda key: key != "zarr.json"):  # the root first: it says whose place this is
         storage.write(key, fixed[key])
     records = {}
-    with closing(_run(plan, storage, workers, scheduler)) as finished:
-        for record, computed in finished:
-            records[record.shard] = record
-            ready = len(plan.systems_of(record.shard))
-            progress(ready, ready if computed else 0)
+    try:
+        with closing(_run(plan, storage, workers, scheduler)) as finished:
+            for record, computed in finished:
+                records[record.shard] = record
+                ready = len(plan.systems_of(record.shard))
+                progress(ready, ready if computed else 0)
+    except KeyboardInterrupt:
+        if scheduler is None:  # all workers have ended, some in the middle of a file
+            storage.delete([key for key in storage.listing() if key.endswith(PARTIAL)])
+        raise
     manifest = Manifest({key: sha256(data) for key, data in fixed.items()}, [records[i] for i in range(plan.shards)])
     storage.write(MANIFEST, manifest.to_bytes())
     _clear(storage)
@@ -166,11 +172,17 @@ def local_cluster(workers: int) -> Iterator[str]:
         import dask
         from distributed import LocalCluster
     # Its sampling profiler can deadlock with a thread that is just ending (CPython issue 106883, Python 3.11).
-    with dask.config.set({"distributed.worker.profile.enabled": False}):
+    quiet = {"distributed.worker.profile.enabled": False, "logging.tornado": "critical"}
+    with dask.config.set(quiet):
         with _without_interrupts():
             cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
         with cluster:
-            yield cluster.scheduler_address
+            try:
+                yield cluster.scheduler_address
+            except (KeyboardInterrupt, GeneratorExit):  # what is lost with the workers is nobody's concern
+                for name in ("distributed", "tornado"):
+                    logging.getLogger(name).setLevel(logging.CRITICAL)
+                raise
 
 
 @contextmanager
