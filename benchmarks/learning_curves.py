@@ -30,6 +30,6 @@ def trend(curve: list[dict[str, float]], paper: float | None) -> dict[str, float
     if len(used) < 3 or paper is None:
         return None
     steps, errors = (np.log([point[what] for point in used]) for what in ("step", "in_context"))
-    power, level = np.polyfit(steps, errors, 1)
-    meets = float(np.exp((np.log(paper / 100) - level) / power)) if power < 0 else None
-    return {"power": float(power), "limit": float(level), "steps_to_paper": meets}
+    power, intercept = np.polyfit(steps, errors, 1)
+    meets = float(np.exp((np.log(paper / 100) - intercept) / power)) if power < 0 else None
+    return {"power": float(power), "intercept": float(intercept), "steps_to_paper": meets}

@@ -28,7 +28,7 @@ for axis, law in zip(axes[0], laws, strict=True):
         steps = np.array([point["step"] for point in row["curve"]])
         label = f"{row['row']}, {row['nodes']}²: step$^{{{row['trend']['power']:.2f}}}$"
         axis.loglog(steps, [100 * point["in_context"] for point in row["curve"]], color=colour, label=label)
-        fitted = np.exp(row["trend"]["level"]) * steps ** row["trend"]["power"]
+        fitted = np.exp(row["trend"]["intercept"]) * steps ** row["trend"]["power"]
         axis.loglog(steps, 100 * fitted, color=colour, lw=0.6)
         if row["paper"]["in_context"] < 50:
             axis.axhline(row["paper"]["in_context"], color=colour, ls="--", lw=0.6)

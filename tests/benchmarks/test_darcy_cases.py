@@ -168,7 +168,7 @@ def row_of(case: Case, law: str, seed: int, share: float) -> dict:
         "seconds": 120.0, "best_step": 1000, "validation": share, "rank": recipe.model.channels,
         "paper_protocol": figures(share), "unseen_loads": figures(2 * share), "rank_floor": 0.017,
         "shifted": {shift: figures(3 * share) for shift in SHIFTS}, "curve": curve, "recipe": asdict(recipe),
-        "trend": {"power": -0.5, "limit": 0.0, "steps_to_paper": 2222.0},
+        "trend": {"power": -0.5, "intercept": 0.0, "steps_to_paper": 2222.0},
     }  # fmt: skip
 
 
