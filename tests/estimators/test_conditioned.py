@@ -100,7 +100,7 @@ def test_units_pass_through(name):
     assert gap(other * 1e5, model(pairs).dense()) <= 1e-8
 
 
-@pytest.mark.parametrize("nodes", [11, 21, 41, 121])
+@pytest.mark.parametrize("nodes", [11, 21, 41, pytest.param(121, marks=pytest.mark.slow)])
 def test_the_same_weights_serve_every_grid(name, nodes):
     pairs, _ = darcy_pairs(nodes, count=5)
     kernel = model_of(name)(pairs)

@@ -84,7 +84,9 @@ def apart(one, other):
 # Programs
 
 
-@every_case
+@pytest.mark.parametrize("case", [
+    case if case in ("NIPS-2d", "NIPS-mlp", "NAO", "AFNO") else pytest.param(case, marks=pytest.mark.slow) for case in CASES
+])  # fmt: skip
 def test_programs_are_the_model_for_any_number_of_systems_and_queries(case):
     model, program = build(case), traced(case).module()
     for systems, count in ((2, 3), (5, 9), (1, 1)):
