@@ -40,6 +40,7 @@ CASES = {
 }
 #: Tracing takes a second or two, so each model is traced in one precision only; these in float32, and they travel.
 TRAVELLERS = ["NIPS-1d", "NIPS-2d-modes-2", "NIPS-3d", "NIPS-mlp", "NAO", "AFNO"]
+FAST = ["NIPS-2d", "NIPS-mlp", "NAO", "AFNO"]
 every_case = pytest.mark.parametrize("case", CASES)
 PRECISION = {case: SINGLE if case in TRAVELLERS else DOUBLE for case in CASES}
 
@@ -84,9 +85,9 @@ def apart(one, other):
 # Programs
 
 
-@pytest.mark.parametrize("case", [
-    case if case in ("NIPS-2d", "NIPS-mlp", "NAO", "AFNO") else pytest.param(case, marks=pytest.mark.slow) for case in CASES
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "case", [case if case in FAST else pytest.param(case, marks=pytest.mark.slow) for case in CASES]
+)
 def test_programs_are_the_model_for_any_number_of_systems_and_queries(case):
     model, program = build(case), traced(case).module()
     for systems, count in ((2, 3), (5, 9), (1, 1)):
