@@ -119,7 +119,7 @@ def test_conditioned_nips_is_good_at_any_size(measured):
 def test_what_conditioned_nips_costs_is_counted(measured):
     found = measured("conditioned-cost")
     assert all(row["products"] > 40 and row["ratio"] > 1 for row in found["ratios"])
-    assert all(0.9 < row["exponents"]["bytes"] < 1.15 for row in found["growth"])
+    assert all(0.8 < row["exponents"]["bytes"] < 1.3 for row in found["growth"])  # 2 with a dense matrix
 
 
 def test_bands_hold_and_strangers_are_found(measured):
