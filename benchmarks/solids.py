@@ -277,7 +277,9 @@ def _mesh(problem: str, *, budget: str, work: Path, out: Path) -> dict[str, Any]
     """What needs no training, on responses of elements that are smaller or of higher degree."""
     archive, trial = data(problem, work, trial=budget == "trial"), budget == "trial"
     asked = {"count": 1, "pairs": 8, "queries": 2} if trial else {"count": 5, "pairs": CONTEXT, "queries": 10}
-    estimators = {label: estimator for label, estimator in untrained().items() if not trial or "equilibrium gap" in label}
+    estimators = {
+        label: estimator for label, estimator in untrained().items() if not trial or "equilibrium gap" in label
+    }
     return {"problem": problem, "settings": finer_elements(archive, estimators, **asked)}
 
 
