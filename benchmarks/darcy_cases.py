@@ -56,8 +56,8 @@ class Case:
         return not self.paper
 
 
-def plan(law: Law, nodes: int, *, shift: Shift = None) -> Plan:
-    """The archive of a law and grid; with a shift, of another law, and other loads and systems."""
+def plan(law: Law, nodes: int, *, shift: Shift = None, same_systems: bool = False) -> Plan:
+    """The archive of a law and grid; with a shift, of another law, and of other systems unless they are the same."""
     alpha = LOAD_ALPHA[law]
     recipe = DarcyRecipe(
         nodes=nodes,
@@ -68,7 +68,7 @@ def plan(law: Law, nodes: int, *, shift: Shift = None) -> Plan:
     )
     total = sum(SYSTEMS)
     shares = tuple(part / total for part in SYSTEMS)
-    seed = DATA_SEED + (0 if shift is None else 1 + list(SHIFTS).index(shift))
+    seed = DATA_SEED + (0 if shift is None or same_systems else 1 + list(SHIFTS).index(shift))
     return Plan(recipe, systems=total, seed=seed, split=(shares[0], shares[1], shares[2]))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import nn
 
 from nipde.context.noise import with_white_noise_each
@@ -107,6 +107,7 @@ def evaluate(
     systems: int | None = None,
     seed: int = 0,
     loads: str = "test",
+    asked: Archive | None = None,
     inversion: bool = True,
     kernels: bool = True,
     progress: Callable[[int], None] = lambda finished: None,
@@ -115,7 +116,8 @@ def evaluate(
 
     Kernels are compared where the recipe states its operator, microstructures for Darcy flow. `inversion=False` spares
     the microstructure, which takes far longer than the estimate where that knows no law, `kernels=False` the comparison
-    of kernels. `loads` as in `choose`; `progress` hears of systems as they are finished.
+    of kernels. `loads` as in `choose`; with `asked`, an archive of the same systems under loads of another law, those
+    are held out instead. `progress` hears of systems as they are finished.
     """
     draw = choose(archive, part=part, context=context, loads=loads, systems=systems, seed=seed)
     scores: Scores = defaultdict(list)
@@ -124,6 +126,8 @@ def evaluate(
         for places in np.array_split(np.arange(len(draw.systems)), -(-len(draw.systems) // together)):
             read = archive.read(draw.systems[places])
             exact, queries = (pairs_of(read, pairs[places]) for pairs in (draw.contexts, draw.queries))
+            if asked is not None:
+                queries = _asked(asked, draw.systems[places], read.hidden, queries.count)
             seeds = draw.seeds[places].tolist()
             measured = with_white_noise_each(exact, share=noise, load_share=load_noise, seeds=seeds)
             start = time.process_time()
@@ -150,6 +154,17 @@ def evaluate(
         archive=archive.digest,
         per_system={"system": draw.systems.tolist(), **{name: scores[name] for name in ("held_out", "in_context")}},
     )
+
+
+def _asked(archive: Archive, systems: Int[np.ndarray, " system"], hidden: Any, count: int) -> Pairs:
+    """The first pairs of the same systems in another archive."""
+    read = archive.read(systems, pairs=list(range(count)))
+    if not np.array_equal(read.hidden, hidden):
+        raise NipdeError(
+            expected="an archive of the same systems", got=f"others in {archive.storage.address}",
+            remedy="generate it with the seed and the split of the first",
+        )  # fmt: skip
+    return pairs_of(read, np.tile(np.arange(count), (len(systems), 1)))
 
 
 def permeability_in(kernel: Kernel, *, face_mean: FaceMean) -> Float[np.ndarray, "*space"]:

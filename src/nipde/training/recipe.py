@@ -91,6 +91,7 @@ class TrainingRecipe:
     clip: float = option(1.0, "largest norm of a gradient; longer ones are shortened to it")
     precision: Literal["float32", "float64"] = option("float32", "precision of the weights")
     seed: int = option(0, "seed of the weights and of every draw")
+    start: str | None = option(None, "weights to start from: NIPS of a coarser grid or of fewer layers")
     validate_every: int = option(500, "steps between two looks at the validation systems")
     validation_systems: int = option(50, "validation systems to look at, at most")
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from nipde.data.archive import Archive, open_archive
 from nipde.errors import CheckpointError, TrainingError
+from nipde.estimators.paper.prolongation import start_from
 from nipde.evaluation.metrics import relative_errors
 from nipde.records import dataclass_from_json, from_json, reading
 from nipde.training.feed import Batch
@@ -25,7 +26,7 @@ from nipde.training.processes import Group
 from nipde.training.recipe import TrainingRecipe
 from nipde.weights import checkpoint
 from nipde.weights.checkpoint import MOST_HEADER, open_regular
-from nipde.weights.models import BEST, LAST, read, record_of, tensors_of
+from nipde.weights.models import BEST, LAST, load, read, record_of, tensors_of
 
 #: An archive, or where it is.
 One = Archive | str | os.PathLike[str]
@@ -63,6 +64,8 @@ def task_of(recipe: TrainingRecipe, archive: Archive) -> Task:
     quantities = archive.quantities
     components = (len(quantities.response.components), len(quantities.load.components))
     model = recipe.model.build(archive.grid, pairs=recipe.contexts[0], components=components)
+    if recipe.start is not None:
+        start_from(model, load(recipe.start))
     return Task(model.to(dtype=getattr(torch, recipe.precision)))
 
 
