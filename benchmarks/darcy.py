@@ -185,7 +185,7 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
         "inversion": job.case.nodes == SHIFTED_NODES,
     }
     judged = {loads: judge(model, archive, kept=KEPT, loads=loads, **asked) for loads in ("train", "test")}
-    shifted = {
+    shifted: dict[str, Any] = {
         shift: judge(model, data(job.law, job.case.nodes, work, shift=shift), kept=KEPT, loads="test", **asked)
         for shift in SHIFTS if job.case.nodes == SHIFTED_NODES
     }  # fmt: skip

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import campaign, darcy
+from benchmarks.darcy_cases import Law
 from benchmarks.optimisers import SOAP
 from nipde.context.pairs import Pairs
 from nipde.data.archive import Archive
@@ -25,7 +26,8 @@ from nipde.evaluation.metrics import relative_errors
 from nipde.grid import Grid
 
 SEED = 2026
-LAW, NODES, CONTEXT, CHANNELS = "darcy-consistent", 21, 50, 40
+LAW: Law = "darcy-consistent"
+NODES, CONTEXT, CHANNELS = 21, 50, 40
 MINUTES, SEEDS, WARMUP, LOOKS = 0.75, 3, 100, 6
 #: Couplings W_Qᵀ W_K that training tends to: a multiple of the identity, of opposite sign in the two layers.
 COUPLINGS = (-3.8, 5.8)
@@ -156,11 +158,14 @@ def _loss(model: NIPS, pairs: Pairs, gradient: float) -> Tensor:
     values = relative_errors(pairs.grid, predicted, pairs.responses).mean()
     if not gradient:
         return values
-    off, true = (
-        sum(field.diff(dim=axis).square().flatten(2).sum(-1) for axis in (-1, -2))
-        for field in (predicted - pairs.responses, pairs.responses)
-    )
+    off, true = (_slopes(field) for field in (predicted - pairs.responses, pairs.responses))
     return (1 - gradient) * values + gradient * (off / true).sqrt().mean()
+
+
+def _slopes(field: Tensor) -> Tensor:
+    """Sum of squared differences between neighbours."""
+    along = [field.diff(dim=axis).square().flatten(2).sum(-1) for axis in (-1, -2)]
+    return along[0] + along[1]
 
 
 @torch.no_grad()
@@ -192,7 +197,7 @@ def _optimisers(recipe: Recipe, model: NIPS) -> list[torch.optim.Optimizer]:
         groups.append({"params": [parameter], "scale": scale, "matrix": "maps" in name and parameter.dim() == 2})
     if recipe.optimiser == "SOAP":
         return [SOAP(groups)]
-    adam = {"betas": (0.9, recipe.second_moment), "fused": True}
+    adam: dict[str, Any] = {"betas": (0.9, recipe.second_moment), "fused": True}
     if recipe.optimiser == "Muon":
         matrices, rest = ([group for group in groups if group["matrix"] is kind] for kind in (True, False))
         return [torch.optim.Muon(matrices, weight_decay=0.0), torch.optim.Adam(rest, **adam)]

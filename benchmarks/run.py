@@ -18,6 +18,7 @@ MEASUREMENTS = {
     "params": "parameter counts of the paper's models, rebuilt",
     "step": "one training step of NIPS: speed and memory against the plain transcription and against bare products",
     "recipes": "ways to train NIPS at equal processor time: error on validation systems, three seeds",
+    "shifted-loads": "the paper's OOD scenario 1: smooth loads in the context, in the queries, or in both",
     "tokens": "time and memory of NIPS and NAO from 441 to 65,536 nodes, and NAO's memory limit as a prediction",
     "symmetry": "change of every estimator's kernel under symmetries of the pairs and of the square",
     "baselines": "errors of the classical estimators on Darcy flow, without and with noise",

@@ -78,6 +78,10 @@ def _interpretability(rows: list[dict[str, Any]], inverted: list[dict[str, Any]]
                 paper = case.paper or _beside(case).paper
                 printed = [f"{paper[what]:.2f} %" for what in measures]
                 cells.append((case.row, *printed, *ours))
+                if case.shift == "load" and "queries" in row["shifted"]:
+                    cells.append(
+                        (f"{case.row}, only the queries shifted", *printed, *_queried(row["shifted"]["queries"]))
+                    )
     for row in sorted(inverted, key=lambda row: (row["load_noise"], row["case"])):
         noise = f"noise {row['load_noise']:g} on the loads" if row["load_noise"] else "no noise"
         measured = row["unseen_loads"]
@@ -85,6 +89,12 @@ def _interpretability(rows: list[dict[str, Any]], inverted: list[dict[str, Any]]
         cells.append((f"{row['row']}, ID, {noise}", "–", "–", "–", *ours))
     head = [f"{who}, {what}" for who in ("paper", "ours") for what in ("in context", "kernel", "microstructure")]
     return table(("row", *head, "ours, held out"), cells)
+
+
+def _queried(measured: dict[str, Any]) -> list[str]:
+    """Kernels of contexts under the loads of training; the error is that of the shifted loads."""
+    held = percent(measured["held_out"]["mean"])
+    return [held, *(percent(measured[what]["mean"]) for what in ("kernel", "microstructure")), held]
 
 
 def _beside(case: Case) -> Case:

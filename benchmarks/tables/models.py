@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.tables.markdown import table
+from benchmarks.tables.markdown import percent, table
 
 
 def params(measured: dict[str, Any]) -> str:
@@ -84,3 +84,32 @@ def transforms(measured: dict[str, Any]) -> str:
             for row in measured["rows"]]  # fmt: skip
     kinds = list(measured["rows"][0]["fft_over_dense"])
     return table(("grid", *(f"{kind}: time of FFT over matrix product" for kind in kinds)), rows)
+
+
+def recipes(measured: dict[str, Any]) -> str:
+    """In-context error of every way to train, best first."""
+    rows = sorted(measured["rows"], key=lambda row: row["in_context"])
+    first = next(row for row in measured["rows"] if "0.1.0" in row["name"])
+    cells = [
+        (row["name"], percent(row["in_context"]), f"± {percent(row['spread'])}",
+         f"{row['in_context'] / first['in_context']:.2f}", f"{row['steps']:,}")
+        for row in rows
+    ]  # fmt: skip
+    head = ("recipe", "in context", "over seeds", "against 0.1.0", "steps")
+    about = (
+        f"{measured['minutes']:g} minutes of one core each, {measured['seeds']} seeds, NIPS with {measured['layers']} "
+        f"layers on `{measured['law']}`, validation systems.\n\n"
+    )
+    return about + table(head, cells)
+
+
+def shifted_loads(measured: dict[str, Any]) -> str:
+    """Errors by the laws of context and queries, and the paper's."""
+    cells = []
+    for row in measured["rows"]:
+        values = [row["held_out"], row["kernel"], row["microstructure"]]
+        cells.append((row["context"], row["queries"], *(percent(value["mean"]) if value else "–" for value in values)))
+    for law, paper in measured["paper"].items():
+        name = "paper, in distribution" if law == "rough" else "paper, scenario 1"
+        cells.append((name, law, *(f"{paper[what]:.2f} %" for what in ("in_context", "kernel", "microstructure"))))
+    return table(("loads of the context", "loads asked for", "error", "kernel", "microstructure"), cells)

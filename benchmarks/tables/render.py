@@ -15,7 +15,7 @@ from benchmarks.tables.independent import independent
 from benchmarks.tables.markdown import provenance
 from benchmarks.tables.mechanics import mechanics
 from benchmarks.tables.mistakes import mistakes
-from benchmarks.tables.models import imports, params, step, tokens, transforms
+from benchmarks.tables.models import imports, params, recipes, shifted_loads, step, tokens, transforms
 from benchmarks.tables.solids import solids
 from benchmarks.tables.solvers import physics, random_fields
 from benchmarks.tables.training import interruptions, processes, throughput
@@ -30,6 +30,8 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "params": params,
     "step": step,
     "tokens": tokens,
+    "recipes": recipes,
+    "shifted-loads": shifted_loads,
     "symmetry": symmetry,
     "baselines": baselines,
     "independent": independent,

@@ -1,13 +1,15 @@
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from nipde.data.archive import open_archive
+from nipde.data.generation import generate
 from nipde.data.problems import AdvectionRecipe
-from nipde.errors import SolverError
+from nipde.errors import NipdeError, SolverError
 from nipde.estimators.regression.ridge import MinimumNorm
 from nipde.evaluation import evaluate as evaluate_module
 from nipde.evaluation.evaluate import MEASURES, Mean, evaluate
@@ -208,3 +210,21 @@ def test_the_result_is_complete_and_survives_json(own):
     assert found.worst_decile.mean == max(found.per_system["held_out"])
     assert found.per_system["system"] == [6, 7, 8]
     assert sum(advanced) == 3
+
+
+def test_queries_can_be_loads_of_another_law_on_the_same_systems(shared, tmp_path):
+    plan = shared.plan
+    generate(replace(plan, recipe=replace(plan.recipe, load_alpha=4.0)), tmp_path / "smooth", workers=1)
+    smooth = open_archive(tmp_path / "smooth")
+    usual = evaluate(MinimumNorm(), shared, context=5, inversion=False)
+    other = evaluate(MinimumNorm(), shared, context=5, inversion=False, asked=smooth)
+    assert other.kernel == usual.kernel  # the same contexts
+    assert other.in_context == usual.in_context
+    assert other.held_out.mean < 0.9 * usual.held_out.mean  # smooth loads are easier
+
+
+def test_queries_of_other_systems_are_refused(shared, tmp_path):
+    plan = shared.plan
+    generate(replace(plan, seed=plan.seed + 1), tmp_path / "others", workers=1)
+    with pytest.raises(NipdeError):
+        evaluate(MinimumNorm(), shared, context=5, inversion=False, asked=open_archive(tmp_path / "others"))

@@ -611,3 +611,23 @@ def test_minutes_end_on_time_and_the_rate_follows_them(own, small, tmp_path, sto
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] < 0.1 * rates[0]
     assert rates[10] == pytest.approx(recipe.rate(10, middle / 1.2))
+
+
+# Starting from other weights
+
+
+def test_a_run_starts_from_weights_of_a_coarser_grid_and_fewer_layers(small, archives, tmp_path):
+    coarse = fit(small(steps=60), archives["own"], tmp_path / "coarse")
+    recipe = small(start=str(tmp_path / "coarse"), layers=3, steps=5)
+    fine = fit(recipe, archives["finer"], tmp_path / "fine")
+    fresh = fit(small(layers=3, steps=5), archives["finer"], tmp_path / "fresh")
+    assert max(coarse.best, fine.best) < 0.92 * fresh.best
+    resumed = fit(recipe, archives["finer"], tmp_path / "fine", resume=True)
+    assert resumed.step == 5
+
+
+def test_weights_of_another_kind_are_no_start(small, own, tmp_path):
+    fit(small("nao", steps=1), own, tmp_path / "nao")
+    with pytest.raises(TrainingError):
+        fit(small(start=str(tmp_path / "nao")), own, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
