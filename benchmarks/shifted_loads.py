@@ -36,7 +36,8 @@ def measure(*, quick: bool = False, work: Path | None = None) -> dict[str, Any]:
         model, rows = load(place / "shifted-loads"), []
         for context, archive in laws.items():
             for queries, other in laws.items():
-                asked = {"context": recipe.contexts[0], "loads": "train", "systems": systems, "inversion": not quick}
+                scenario = (context, queries) == ("rough", "smooth")  # a kernel far from any law takes long to invert
+                asked = {"context": recipe.contexts[0], "loads": "train", "systems": systems, "inversion": scenario}
                 measured = judge(model, archive, kept=KEPT, asked=other if other is not archive else None, **asked)
                 rows.append({"context": context, "queries": queries, **measured})
     printed = {
