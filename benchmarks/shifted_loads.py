@@ -39,7 +39,7 @@ def measure(*, quick: bool = False, work: Path | None = None) -> dict[str, Any]:
                 scenario = (context, queries) == ("rough", "smooth")  # a kernel far from any law takes long to invert
                 asked = {"context": recipe.contexts[0], "loads": "train", "systems": systems, "inversion": scenario}
                 measured = judge(model, archive, kept=KEPT, asked=other if other is not archive else None, **asked)
-                rows.append({"context": context, "queries": queries, **measured})
+                rows.append({**measured, "context": context, "asked": queries})
     printed = {
         "rough": _printed(lambda case: case.shift is None),
         "smooth": _printed(lambda case: case.shift == "load"),

@@ -108,7 +108,7 @@ def shifted_loads(measured: dict[str, Any]) -> str:
     cells = []
     for row in measured["rows"]:
         values = [row["held_out"], row["kernel"], row["microstructure"]]
-        cells.append((row["context"], row["queries"], *(percent(value["mean"]) if value else "–" for value in values)))
+        cells.append((row["context"], row["asked"], *(percent(value["mean"]) if value else "–" for value in values)))
     for law, paper in measured["paper"].items():
         name = "paper, in distribution" if law == "rough" else "paper, scenario 1"
         cells.append((name, law, *(f"{paper[what]:.2f} %" for what in ("in_context", "kernel", "microstructure"))))
