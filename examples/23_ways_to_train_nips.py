@@ -27,10 +27,8 @@ for place, row in enumerate(rows):
     first = "0.1.0" in row["name"]
     seconds = np.mean([[point["seconds"] for point in curve] for curve in row["curves"]], axis=0)
     errors = np.mean([[point["in_context"] for point in curve] for curve in row["curves"]], axis=0)
-    axes.loglog(
-        seconds / 60, 100 * errors, color="black" if first else plt.cm.viridis(place / len(rows)), lw=3 if first else 1.2,
-        label=f"{100 * row['in_context']:.1f} %  {row['name']}",
-    )  # fmt: skip
+    style = {"color": "black", "lw": 3} if first else {"color": plt.cm.viridis(place / len(rows)), "lw": 1.2}
+    axes.loglog(seconds / 60, 100 * errors, label=f"{100 * row['in_context']:.1f} %  {row['name']}", **style)
 for row in tables["rows"]:
     if (row["case"], row["law"]) == ("21-nips-2", "darcy-consistent"):
         points = [(point["seconds"] / 60, 100 * point["in_context"]) for point in row["curve"]]
