@@ -7,7 +7,7 @@ context and queries are loads of which none was in training, and no query was in
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from nipde.data.manifest import MANIFEST
 from nipde.errors import NipdeError
 from nipde.estimators.registry import FITTED, SCALAR
 from nipde.evaluation.named import named
+from nipde.training.recipe import TrainingRecipe
 from nipde.weights import load
 
 SEED = darcy_cases.DATA_SEED
@@ -54,6 +55,9 @@ class Budget:
     batch: dict[str, int] = field(default_factory=dict)
     #: Minutes for recipes that need fewer, and so their rows are in the tables.
     ours: dict[str, float] = field(default_factory=dict)
+    #: Minutes that NIPS is trained on 11² before it goes on, at `rate_after`, on 21², and from there on 41².
+    coarse: float = 0.0
+    rate_after: float = 0.02
 
 
 BUDGETS: dict[str, Budget] = {
@@ -68,8 +72,8 @@ BUDGETS: dict[str, Budget] = {
         ours={"conditioned-elliptic": 4.0, "conditioned-gated": 10.0, "conditioned-wide": 2.0},
     ),
     "long": Budget(
-        ("layers",), {11: 100.0, 21: 100.0, 41: 200.0}, seeds=1, both_laws=(), leaves_out=("41-afno-4",),
-        batch={"nips-2": 40, "nips-4": 40},
+        ("layers",), {11: 100.0, 21: 60.0, 41: 120.0}, seeds=1, both_laws=(), leaves_out=("41-afno-4",),
+        batch={"nips-2": 40, "nips-4": 40}, coarse=40.0,
     ),
     "paper": Budget(("layers", "orders", "rank", "interpretability"), None, seeds=5),
 }  # fmt: skip
@@ -157,12 +161,12 @@ def measure(
     return {"budget": budget, "minutes": minutes, "systems": darcy_cases.SYSTEMS, "rows": rows, "pending": pending}
 
 
-def data(law: Law, nodes: int, work: Path, *, shift: Shift = None, same_systems: bool = False) -> Archive:
-    """The archive of a law and grid, generated once."""
-    shifted = f"-{shift}-shifted{'-same-systems' if same_systems else ''}" if shift else ""
-    place = work / "data" / f"{law}-{nodes}{shifted}"
+def data(law: Law, nodes: int, work: Path, *, shift: Shift = None, **options: bool) -> Archive:
+    """The archive of a law and grid, generated once; `options` of its plan."""
+    chosen = "".join(f"-{name.replace('_', '-')}" for name, value in options.items() if value)
+    place = work / "data" / f"{law}-{nodes}{f'-{shift}-shifted' if shift else ''}{chosen}"
     if not (place / MANIFEST).exists():
-        generate(darcy_cases.plan(law, nodes, shift=shift, same_systems=same_systems), place, workers=1)
+        generate(darcy_cases.plan(law, nodes, shift=shift, **options), place, workers=1)
     return open_archive(place)
 
 
@@ -177,6 +181,9 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
         length = {**length, "minutes": plan.ours[job.case.recipe]}
     batch = {"batch": plan.batch[job.case.recipe]} if job.case.recipe in plan.batch else {}
     recipe = job.case.training(seed=job.seed, **batch, **length)
+    start = _start(job, budget, work, recipe)
+    if start is not None:
+        recipe = replace(recipe, start=str(start), learning_rate=plan.rate_after)
     run = whole(recipe, archive, out)
     model = load(out)
     asked = {
@@ -200,9 +207,23 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
         "validation": run.best, "rank": job.case.options.get("channels", recipe.model.channels),
         "paper_protocol": judged["train"], "unseen_loads": judged["test"], "shifted": shifted,
         "rank_floor": _rank_floor(archive, recipe.contexts[0], recipe.model.channels),
-        "recipe": asdict(recipe),
+        "recipe": asdict(replace(recipe, start=None if start is None else start.name)),
     })  # fmt: skip
     return job.name
+
+
+def _start(job: Job, budget: str, work: Path, recipe: TrainingRecipe) -> Path | None:
+    """Where the network of the next coarser grid was trained, which is done now unless it has been."""
+    plan = BUDGETS[budget]
+    if not plan.coarse or not job.case.recipe.startswith("nips") or job.case.nodes not in (21, 41):
+        return None
+    if job.case.nodes == 41:
+        coarser = next(case for case in ALL if case.name == job.case.name.replace("41-", "21-"))
+        _train_and_judge(replace(job, case=coarser), budget, work)
+        return work / budget / replace(job, case=coarser).name
+    out = work / budget / f"{job.name}-coarse"
+    whole(replace(recipe, minutes=plan.coarse), data(job.law, 11, work, few_loads=True), out)
+    return out
 
 
 def _classical_name(law: Law, name: str) -> str:

@@ -56,12 +56,15 @@ class Case:
         return not self.paper
 
 
-def plan(law: Law, nodes: int, *, shift: Shift = None, same_systems: bool = False) -> Plan:
-    """The archive of a law and grid; with a shift, of another law, and of other systems unless they are the same."""
+def plan(law: Law, nodes: int, *, shift: Shift = None, same_systems: bool = False, few_loads: bool = False) -> Plan:
+    """The archive of a law and grid; with a shift, of another law, and of other systems unless they are the same.
+
+    `few_loads` gives 11² as many as the finer grids have, to train on it first.
+    """
     alpha = LOAD_ALPHA[law]
     recipe = DarcyRecipe(
         nodes=nodes,
-        pairs=_pairs(WIDE_LOADS if nodes == 11 else LOADS),
+        pairs=_pairs(WIDE_LOADS if nodes == 11 and not few_loads else LOADS),
         shared_loads=True,
         load_alpha=5.0 - alpha if shift == "load" else alpha,
         field_alpha=1.0 if shift == "field" else 4.0,
