@@ -4,9 +4,11 @@ The Darcy set of the paper's tables with smooth loads, on every second node: a s
 all of them and costs a quarter, which `grids` in the record shows. The rate always falls as a cosine of the time spent.
 """
 
+import json
 import time
 from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from math import cos, inf, pi
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +21,7 @@ from torch import Tensor, nn
 from benchmarks import campaign, darcy
 from benchmarks.darcy_cases import Law
 from benchmarks.optimisers import SOAP
+from nipde.atomic import write_bytes
 from nipde.context.pairs import Pairs
 from nipde.data.archive import Archive
 from nipde.estimators.paper.nips import NIPS, NIPSLayer
@@ -110,15 +113,25 @@ def measure(*, quick: bool = False, work: Path | None = None, workers: int = 1) 
         darcy.data(LAW, NODES, place)
         with campaign.workers(workers) as pool:
             jobs = [(recipe, seed) for seed in range(seeds) for recipe in recipes]
-            done = {pool.submit(_train, recipe, seed, minutes, place): (recipe, seed) for recipe, seed in jobs}
+            done = {pool.submit(_curve, recipe, seed, minutes, place): (recipe.name, seed) for recipe, seed in jobs}
             curves = {done[future]: future.result() for future in as_completed(done)}
     rows = []
     for recipe in recipes:
-        each = [curves[recipe, seed] for seed in range(seeds)]
+        each = [curves[recipe.name, seed] for seed in range(seeds)]
         last = [curve[-1]["in_context"] for curve in each]
         rows.append({**asdict(recipe), "in_context": float(np.mean(last)), "spread": float(np.std(last)),
                      "steps": int(np.mean([curve[-1]["step"] for curve in each])), "curves": each})  # fmt: skip
     return {"law": LAW, "minutes": minutes, "seeds": seeds, "layers": 2, "rows": rows}
+
+
+def _curve(recipe: Recipe, seed: int, minutes: float, work: Path) -> list[dict[str, float]]:
+    """The curve in `work`, or trained now and kept there: an interrupted comparison goes on."""
+    path = work / "recipes" / f"{sha256(repr((recipe, seed, minutes)).encode()).hexdigest()[:16]}.json"
+    if not path.exists():
+        curve = _train(recipe, seed, minutes, work)
+        path.parent.mkdir(exist_ok=True)
+        write_bytes(path, json.dumps(curve).encode())
+    return list(json.loads(path.read_text()))
 
 
 def _train(recipe: Recipe, seed: int, minutes: float, work: Path) -> list[dict[str, float]]:
