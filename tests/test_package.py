@@ -106,7 +106,8 @@ def test_help_comes_in_under_a_second():
 
 @pytest.mark.parametrize(
     "verb",
-    [v for v in VERBS if v != "generate"] + [f"generate {name}" for name in ("darcy", "darcy-mixed", "advection")],
+    [v for v in VERBS if v != "generate"]
+    + [f"generate {name}" for name in ("darcy", "darcy-mixed", "darcy-reference", "advection")],
 )
 def test_every_verb_explains_itself(verb, capsys):
     with pytest.raises(SystemExit) as stopped:

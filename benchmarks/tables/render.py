@@ -16,6 +16,7 @@ from benchmarks.tables.markdown import provenance
 from benchmarks.tables.mechanics import mechanics
 from benchmarks.tables.mistakes import mistakes
 from benchmarks.tables.models import imports, params, recipes, shifted_loads, step, tokens, transforms
+from benchmarks.tables.reference import reference
 from benchmarks.tables.solids import solids
 from benchmarks.tables.solvers import physics, random_fields
 from benchmarks.tables.training import interruptions, processes, throughput
@@ -58,6 +59,9 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "darcy-standard": darcy,
     "darcy-long": darcy,
     "darcy-paper": darcy,
+    "reference-quick": reference,
+    "reference-standard": reference,
+    "reference-long": reference,
     "solids-trial": solids,
     "solids-quick": solids,
     "solids-standard": solids,

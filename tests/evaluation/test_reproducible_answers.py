@@ -15,7 +15,7 @@ from tests.golden.answers import _advection, _archive, _noisy, _tissue
 
 AGREE = 1e-10
 #: Their Gauss-Newton steps take seconds.
-SLOW = {"elastic-adjoint", "conditioned-elastic"}
+SLOW = {"elastic-adjoint", "conditioned-elastic", "output-error"}
 METHOD_NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in METHODS]
 
 

@@ -34,10 +34,8 @@ def test_every_damaged_file_ends_in_an_ordinary_error_or_in_pairs(inputs, seed, 
     for format, file in files:  # libraries are loaded by their first use, which is not the time of a damaged file
         interpret([parse(file)], description(format, file.name, None))
     parsed, refused = Counter(), Counter()
-    for trial in range(inputs):
-        format, file = files[trial * len(files) // inputs]
-        damaged = file.with_stem("damaged")
-        damaged.write_bytes(mutated(file.read_bytes(), rng))
+
+    def seconds(trial, format, file, damaged):
         start = time.perf_counter()
         try:
             raw = parse(damaged, format=format if trial % 2 else None, limits=LIMITS)
@@ -47,7 +45,14 @@ def test_every_damaged_file_ends_in_an_ordinary_error_or_in_pairs(inputs, seed, 
                 interpret([raw], description(format, file.name, np.random.default_rng([seed, trial])))
         except MeasurementError:
             refused[format] += 1
-        assert time.perf_counter() - start < SLOW, (format, trial)
+        return time.perf_counter() - start
+
+    for trial in range(inputs):
+        format, file = files[trial * len(files) // inputs]
+        damaged = file.with_stem("damaged")
+        damaged.write_bytes(mutated(file.read_bytes(), rng))
+        # A file that hangs does so again; a pause of a shared machine does not.
+        assert any(seconds(trial, format, file, damaged) < SLOW for _ in range(2)), (format, trial)
     assert set(refused) == {format.name for format in OURS}
     assert 0.05 * inputs < parsed.total() < 0.2 * inputs  # some damage is beside the values
 

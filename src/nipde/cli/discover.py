@@ -1,5 +1,7 @@
 """`nipde discover FILE`: identify the coefficient field from a file of measurements; the result is a folder."""
 
+from typing import Any
+
 from nipde.cli.arguments import between_0_and_1, new_folder, parser, whole
 from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
@@ -7,6 +9,8 @@ from nipde.cli.terminal import one_thread, progress, say
 from nipde.discovery.discover import discover
 from nipde.discovery.material import MOST_PHASES
 from nipde.estimators.inverse.adjoint import BASELINES
+from nipde.estimators.registry import factory
+from nipde.measurements.measurement import Measurement
 from nipde.report.files import check_folder
 from nipde.report.statements import statements
 from nipde.weights import load
@@ -19,13 +23,21 @@ ABOUT = (
     "summary.json."
 )
 EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m --quantity transmissivity --out result"
+#: Below this share of measured nodes, weights that were trained on full fields are not used unless asked for.
+FULL = 0.8
+
+
+def few_sensors(measurement: Measurement) -> bool:
+    """Whether readings are at scattered points, or at a part of the nodes only."""
+    mask = measurement.pairs.mask
+    return measurement.readings is not None or (mask is not None and float(mask.double().mean()) < FULL)
 
 
 def run(words: list[str]) -> int:
     """Entry of the verb."""
     parsed = parser("discover", ABOUT, example=EXAMPLE)
     add_measurement(parsed)
-    add_weights(parsed, material=True)
+    add_weights(parsed, material=True, default="", more="output-error for few or scattered sensors")
     parsed.add_argument(
         "--quantity", type=str, default="coefficient", help="what b is called in the report, such as transmissivity"
     )
@@ -51,8 +63,13 @@ def run(words: list[str]) -> int:
     options = parsed.parse_args(words)
     check_folder(options.out)
     one_thread()
-    model, measurement = load(options.weights), measurement_of(options)
+    measurement = measurement_of(options)
     say(measurement.interpretation())
+    chosen = options.weights or ("output-error" if few_sensors(measurement) else "darcy")
+    model: Any = factory(chosen)() if chosen == "output-error" else load(chosen)
+    if not options.weights and chosen == "output-error":
+        say("Readings at few or scattered points: estimated by output error, without interpolation; bands are those of "
+            "the posterior.")  # fmt: skip
     baselines = BASELINES if options.baselines else {}
     with progress("identifying", 4 + len(baselines)) as advance:
         discovery = discover(

@@ -33,14 +33,15 @@ def estimator_of(what: str, archive: Archive, *, training: Archive | None = None
     return load(what)
 
 
-def add_weights(to: ArgumentParser, *, material: bool) -> None:
-    """With `material`, help lists only weights that infer one: others are refused."""
+def add_weights(to: ArgumentParser, *, material: bool, default: str = "darcy", more: str = "") -> None:
+    """With `material`, help lists only weights that infer one: others are refused; `more` names what else is known."""
     suited = [name for name in weights_names() if not material or infers_material(name)]
     to.add_argument(
         "--weights",
         type=str,
-        default="darcy",
-        help=f"trained model: {', '.join(suited)}, or a file or folder of your own",
+        default=default,
+        help=f"trained model: {', '.join(suited)}, or a file or folder of your own"
+        + (f"; or {more}; if left out, darcy, or this where it fits better" if more else ""),
     )
 
 

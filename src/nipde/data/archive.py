@@ -32,7 +32,7 @@ from nipde.errors import ArchiveError, IntegrityError, NoSuchSystemError
 #: Bytes that the metadata of one array may have.
 METADATA_BYTES = 2**20
 COPY = "copy the archive again, or generate it again"
-#: Arrays that make up systems.
+#: Arrays that make up systems; `fine` besides where they were solved on a finer mesh.
 BY_SYSTEM = ("loads", "responses", "hidden", "seed", "parameters", "diagnostics")
 
 
@@ -134,7 +134,7 @@ class Archive:
         place = self._place(system)
         kept = self[place]
         again = self.plan.recipe.build(np.uint64(kept.seed), shared_seed=self.plan.shared_seed)
-        for name in ("loads", "responses", "hidden", "parameters", "diagnostics"):
+        for name in (name for name in self._by_system if name != "seed"):
             if not np.array_equal(stored(name, kept), stored(name, again)):
                 made = self.manifest.shards[place // self.plan.systems_per_shard].versions
                 raise IntegrityError(
@@ -197,17 +197,21 @@ class Archive:
         """Read-only view for zarr: the listed files and nothing else."""
         return ArchiveStore(self.storage, self._metadata, self._sizes)
 
+    @property
+    def _by_system(self) -> tuple[str, ...]:
+        return (*BY_SYSTEM, "fine") if "fine" in self.layout else BY_SYSTEM
+
     def _array(self, name: str) -> Any:
         """An array's handle in this process: event loops and sockets do not survive a fork."""
         if self._opened is None or self._opened[0] != os.getpid():
             group = zarr.open_group(self.zarr_store(), mode="r", zarr_format=3)
-            self._opened = os.getpid(), {name: group[name] for name in BY_SYSTEM}
+            self._opened = os.getpid(), {name: group[name] for name in self._by_system}
         return self._opened[1][name]
 
     def _arrays(self, systems: np.ndarray, pairs: np.ndarray | None) -> dict[str, np.ndarray]:
         """The stored arrays of ascending distinct systems."""
         arrays = {}
-        for name in BY_SYSTEM:
+        for name in self._by_system:
             shared = not self.layout[name].by_system
             selection: tuple[Any, ...] = (np.zeros(1, dtype=int) if shared else systems,)
             if "pair" in self.layout[name].dimensions and pairs is not None:
@@ -226,7 +230,7 @@ class Archive:
             name: {key: arrays[name][at][..., place] for place, key in enumerate(self.layout[name].attributes["names"])}
             for name in ("parameters", "diagnostics")
         }
-        fields: dict[str, Any] = {name: arrays[name][at] for name in ("loads", "responses", "hidden", "seed")}
+        fields: dict[str, Any] = {name: arrays[name][at] for name in self._by_system if name not in named}
         return System(grid=self.grid, **fields, **named)
 
     def _place(self, system: int) -> int:

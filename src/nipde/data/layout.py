@@ -94,6 +94,13 @@ def layout_of(plan: Plan) -> dict[str, ArrayLayout]:
             (width, recipe.pairs, len(diagnostics)), attributes={"names": list(diagnostics)},
         ),
     }  # fmt: skip
+    if recipe.fine_shape is not None:
+        one = (len(quantities.hidden.components), *recipe.fine_shape)
+        names = ("system", "component", *(f"fine_{name}" for name in space))
+        attributes = arrays["hidden"].attributes
+        arrays["fine"] = ArrayLayout(
+            (plan.systems, *one), names, recipe.precision, (1, *one), (width, *one), attributes
+        )
     for name, axis in zip(space, grid.axes, strict=True):
         arrays[name] = ArrayLayout((axis.nodes,), (name,), "float64", (axis.nodes,))
     return arrays

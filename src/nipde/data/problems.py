@@ -18,6 +18,7 @@ from nipde.data.checked_json import conforms
 from nipde.data.darcy import DarcyRecipe, MixedDarcyRecipe
 from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
 from nipde.data.recipe import HiddenField, RandomLoads, Recipe, option
+from nipde.data.reference import ReferenceDarcyRecipe
 from nipde.data.system import Quantities, Quantity
 from nipde.errors import ArchiveError, meant
 from nipde.grid import Grid
@@ -63,7 +64,14 @@ GROUP = "nipde.problems"
 #: Those of nipde.
 PROBLEMS: dict[str, type[Recipe]] = {
     recipe.problem: recipe
-    for recipe in (DarcyRecipe, MixedDarcyRecipe, AdvectionRecipe, MechanicalMnistRecipe, TissueRecipe)
+    for recipe in (
+        DarcyRecipe,
+        MixedDarcyRecipe,
+        ReferenceDarcyRecipe,
+        AdvectionRecipe,
+        MechanicalMnistRecipe,
+        TissueRecipe,
+    )
 }
 
 

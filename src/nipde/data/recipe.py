@@ -91,6 +91,11 @@ class Recipe(ABC):
     def quantities(self) -> Quantities:
         """Names and units of load, response and hidden field."""
 
+    @property
+    def fine_shape(self) -> tuple[int, ...] | None:
+        """Cells of a finer mesh that systems are solved on; None where that is the grid itself."""
+        return None
+
     @abstractmethod
     def draw_loads(self, rng: Generator) -> Loads:
         """The loads of one system, or of all when shared."""
@@ -132,11 +137,12 @@ class Recipe(ABC):
         seed: np.uint64,
         parameters: Sequence[float],
         diagnostics: Mapping[str, Float[np.ndarray, " pair"]],
+        fine: HiddenField | None = None,
     ) -> System:
         """The solved system, `parameters` in the order of their names."""
         named = dict(zip(self.parameter_names, map(np.asarray, parameters), strict=True))
         stored = hidden.astype(self.precision)
-        return System(self.grid, loads, responses, stored, np.asarray(seed), named, dict(diagnostics))
+        return System(self.grid, loads, responses, stored, np.asarray(seed), named, dict(diagnostics), fine)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""

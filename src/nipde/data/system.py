@@ -41,6 +41,8 @@ class System:
     parameters: dict[str, Float[np.ndarray, "*batch"]] = field(default_factory=dict)
     #: Numbers that describe each solve, by name; `residual` is always among them.
     diagnostics: dict[str, Float[np.ndarray, "*batch pair"]] = field(default_factory=dict)
+    #: The hidden field in the cells of a finer mesh that it was solved on; None where that is the grid itself.
+    fine: Float[np.ndarray, "*batch_component_cell"] | None = None
 
     def __post_init__(self) -> None:
         for name in ("loads", "responses", "hidden"):

@@ -12,6 +12,7 @@ from torch import nn
 
 import nipde
 from nipde.context.pairs import Pairs
+from nipde.context.sensor_pairs import SensorPairs
 from nipde.discovery.discovery import IDENTIFIABLE, Baseline, Discovery, HeldOut, check_text
 from nipde.discovery.material import check_options, material_of, phases_of
 from nipde.discovery.recommended_loads import effort_of, recommended_loads
@@ -60,9 +61,14 @@ def discover(
         raise PairsError(expected="the pairs of one system", got=f"a batch {pairs.batch}", remedy="take one of them")
     progress("held-out pairs")
     parts = split(pairs)
-    estimator, held_out = selected(estimator, parts, piecewise_constant=piecewise_constant)
+    readings = measurement.readings if getattr(estimator, "from_sensors", False) else None
+    if readings is not None:
+        held_out = None if parts is None else at_sensors(estimator, readings, parts)
+    else:
+        estimator, held_out = selected(estimator, parts, piecewise_constant=piecewise_constant)
     progress("kernel")
-    kernel: Any = _without_stiffness_score(estimator(pairs))
+    subject: Any = pairs if readings is None else readings
+    kernel: Any = _without_stiffness_score(estimator(subject))
     progress("material")
     material, deviation = material_of(kernel, level=level, unit=measurement.units.coefficient, quantity=quantity)
     interior = np.asarray(pairs.grid.unknown)
@@ -115,6 +121,20 @@ def predictions(kernel: Predictor, queries: Pairs, indices: tuple[int, ...]) -> 
     errors = torch.where(error > 0, error / size, 0)
     fields = (field[:, 0].cpu().numpy() for field in (queries.loads, measured, predicted, mask, errors))
     return HeldOut(indices, *fields)
+
+
+def at_sensors(estimator: Any, readings: SensorPairs, parts: Split) -> HeldOut:
+    """Predictions of held-out pairs; errors count the sensors, fields show the readings between them."""
+    _, queries, indices = parts
+    kernel = estimator(readings.take(np.setdiff1d(np.arange(readings.count), indices)))
+    fields = predictions(kernel, queries, indices)
+    matrix = readings.sensors.matrix(readings.grid)
+    predicted = (matrix @ fields.predicted.reshape(len(indices), -1).T).T
+    measured = readings.readings[list(indices)].numpy()
+    off = np.where(np.isfinite(measured), predicted - measured, 0.0)
+    sizes = np.linalg.norm(np.nan_to_num(measured), axis=1)
+    errors = np.linalg.norm(off, axis=1) / np.where(sizes > 0, sizes, max(sizes.max(), 1e-300))
+    return replace(fields, errors=errors)
 
 
 def baseline(name: str, estimator: Estimator, context: Pairs, queries: Pairs | None) -> Baseline:
@@ -180,5 +200,7 @@ def _without_stiffness_score(kernel: Any) -> Any:
     if kernel.bands is None:
         return kernel
     test = kernel.outlier_test
+    if "stiffness" not in test.scores:
+        return kernel
     scores = {name: score for name, score in test.scores.items() if name != "stiffness"}
     return replace(kernel, bands=replace(kernel.bands, outlier_test=replace(test, scores=scores)))

@@ -31,6 +31,8 @@ SCALAR = {
     "adjoint": "nipde.estimators.inverse.adjoint:AdjointGaussNewton",
     "adjoint-tv": "nipde.estimators.inverse.adjoint:with_total_variation",
 }
+#: From readings of sensors, or pairs; one system takes tens of seconds.
+SENSORS = {"output-error": "nipde.estimators.inverse.sensor_inversion:SensorInversion"}
 #: Fitted to true kernels of training systems.
 FITTED = {
     "training-span": "nipde.estimators.regression.training_span:TrainingSpan",
@@ -43,7 +45,7 @@ SOLIDS = {
     "linear-elasticity": "nipde.estimators.inverse.elastic_balance:linear_elasticity",
     "conditioned-elastic": "nipde.estimators.conditioned.conditioned_nips:elastic",
 }
-METHODS = SCALAR | FITTED | SOLIDS
+METHODS = SCALAR | SENSORS | FITTED | SOLIDS
 
 
 def names() -> tuple[str, ...]:

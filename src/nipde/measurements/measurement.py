@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from nipde.context.pairs import Pairs
+from nipde.context.sensor_pairs import SensorPairs
 from nipde.measurements.units import Units
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -46,6 +47,8 @@ class Measurement:
     origin: tuple[float, ...]
     sources: tuple[Source, ...]
     notes: tuple[Note, ...]
+    #: What was read at scattered points, which `pairs` hold interpolated to the nodes; None where points are nodes.
+    readings: SensorPairs | None = None
 
     @property
     def positions(self) -> dict[str, Float[np.ndarray, " node"]]:

@@ -20,6 +20,7 @@ from nipde.measurements.measurement import Measurement, Note, Source, printable
 from nipde.measurements.name import name_arrays
 from nipde.measurements.parse import Raw, parse
 from nipde.measurements.plausibility import check_dirichlet_sides, summary, warnings
+from nipde.measurements.readings import readings_at_points
 from nipde.measurements.rigid_motion import remove_rigid_motion
 from nipde.measurements.sandbox import DEFAULT_LIMITS, Limits
 
@@ -107,7 +108,9 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
     on_files = [Note("reading", f"read as {one.format}, SHA-256 {one.sha256[:12]}.", (one.name,)) for one in sources]
     notes = [*on_files, *summary(gridded, loads, units), on_noise, *_said_once(notes), *on_grid]
     notes += warnings(gridded, loads, units)
-    return Measurement(pairs.to(dtype=torch.float64), units, gridded.origin, sources, tuple(notes))
+    pairs = pairs.to(dtype=torch.float64)
+    readings = readings_at_points([one for file in files for one in file.data], pairs, gridded)
+    return Measurement(pairs, units, gridded.origin, sources, tuple(notes), readings)
 
 
 def _said_once(notes: Iterable[Note]) -> list[Note]:

@@ -1,0 +1,196 @@
+"""Reference data: Darcy flow solved by finite elements on a mesh several times finer than the grid of the data.
+
+Material and loads are functions, drawn below the grid; the coefficient is constant in every cell of the fine mesh, and
+the archive keeps it. No estimator shares this discretisation: its errors here are those it has on measurements.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float
+from numpy.random import Generator
+
+from nipde.data.recipe import Loads, Recipe, option, streams
+from nipde.data.system import Quantities, Quantity, System
+from nipde.errors import ArchiveError, SolverError
+from nipde.grid import Grid
+from nipde.physics.balance import RESIDUAL_LIMIT
+from nipde.physics.finite_elements import FiniteElements
+from nipde.physics.random_fields import GaussianField
+
+Cells = Float[np.ndarray, "x y"]
+Nodes = Float[np.ndarray, "pair x y"]
+#: Geometric mean of the two phases, and of a log-normal material.
+LEVEL = 6.0
+Family = Literal["two-phase", "log-normal", "circles", "voronoi", "stripes", "three-phase"]
+LoadKind = Literal["rough", "middle", "smooth", "bumps", "wells"]
+
+
+@dataclass(frozen=True)
+class ReferenceDarcyRecipe(Recipe):
+    """-∇·(b∇p) = g as in darcy, solved by finite elements on a finer mesh; b keeps its details below the grid."""
+
+    problem: ClassVar[str] = "darcy-reference"
+    parameter_names: ClassVar[tuple[str, ...]] = ("contrast", "anisotropy")
+
+    refine: int = option(8, "cells of the solver's mesh per spacing of the grid, along every axis")
+    family: Family = option("two-phase", "kind of material")
+    loads: LoadKind = option("middle", "kind of loads; wells are point sources at nodes")
+    contrast: float = option(4.0, "ratio of the two phases; of a log-normal material, between ± 1 deviation")
+    anisotropy: float = option(1.0, "b along x over b along y")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.shared_loads:
+            raise ArchiveError(expected="loads of each system's own", got="shared loads", remedy="leave them out")
+        if not (1 <= self.refine <= 64 and 1 <= self.contrast < np.inf and 0 < self.anisotropy < np.inf):
+            raise ArchiveError(
+                expected="refine from 1 to 64, contrast >= 1, anisotropy > 0",
+                got=(self.refine, self.contrast, self.anisotropy), remedy="choose others",
+            )  # fmt: skip
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The unit square with Dirichlet conditions on all sides."""
+        return Grid.uniform(self.nodes)
+
+    @cached_property
+    def mesh(self) -> Grid:
+        """Nodes of the solver."""
+        return self.grid.refine(self.refine)
+
+    @property
+    def fine_shape(self) -> tuple[int, ...]:
+        """Cells of the solver's mesh."""
+        return tuple(axis.intervals for axis in self.mesh.axes)
+
+    @property
+    def quantities(self) -> Quantities:
+        """As in darcy."""
+        return Quantities(load=Quantity("source"), response=Quantity("pressure"), hidden=Quantity("permeability"))
+
+    def draw_loads(self, rng: Generator) -> Loads:
+        """Values of the loads at the nodes of the data; those of a well are its rate over the volume of its cell."""
+        if self.loads == "wells":
+            return _wells(rng, self.grid, self.pairs) / self.grid.weights
+        return self.mesh.restrict(self._functions(rng), to=self.grid)[:, None]
+
+    def solve(self, rng: Generator, loads: Loads, seed: np.uint64) -> System:
+        """Solve on the mesh, restrict to the grid."""
+        fine = (MATERIALS[self.family](rng, self.mesh, self.contrast)).astype(self.precision)
+        law = FiniteElements(self.mesh, fine.astype(np.float64), self.anisotropy)
+        load_stream = streams(seed)[1]
+        if self.loads == "wells":
+            moments = np.zeros((self.pairs, *self.mesh.shape))
+            self.mesh.restrict(moments, to=self.grid)[:] = _wells(load_stream, self.grid, self.pairs)[:, 0]
+        else:
+            moments = law.moments(self._functions(load_stream))
+        solution = law.solve_moments(moments)
+        responses, residual = self.mesh.restrict(solution, to=self.grid)[:, None], law.residual(moments, solution)
+        if not np.all(residual <= RESIDUAL_LIMIT):
+            raise SolverError(
+                expected=f"relative residual <= {RESIDUAL_LIMIT:g}", got=f"{residual.max():.2e}",
+                remedy="lower the contrast",
+            )  # fmt: skip
+        hidden = _geometric_mean_around_nodes(fine.astype(np.float64), self.refine)
+        return self.system(
+            hidden[None], loads, responses.astype(self.precision), seed=seed, fine=fine[None],
+            parameters=(self.contrast, self.anisotropy), diagnostics={"residual": residual},
+        )  # fmt: skip
+
+    def _functions(self, rng: Generator) -> Nodes:
+        """Loads at the nodes of the mesh."""
+        if self.loads == "bumps":
+            return _bumps(rng, self.mesh, self.pairs)
+        alpha, waves = {"rough": (1.0, 20), "middle": (1.0, 8), "smooth": (3.0, 8)}[self.loads]
+        return GaussianField(alpha, waves=waves, rms=1.0).sample(self.mesh, rng=rng, count=self.pairs)
+
+
+def _two_phase(rng: Generator, mesh: Grid, contrast: float) -> Cells:
+    return _phases(_gaussian(rng, mesh, 4.0) < 0, contrast)
+
+
+def _three_phase(rng: Generator, mesh: Grid, contrast: float) -> Cells:
+    field = _gaussian(rng, mesh, 4.0)
+    return LEVEL * contrast ** (np.searchsorted(np.quantile(field, (1 / 3, 2 / 3)), field) / 2 - 0.5)
+
+
+def _log_normal(rng: Generator, mesh: Grid, contrast: float) -> Cells:
+    field = _gaussian(rng, mesh, 3.0)
+    return LEVEL * np.exp(log(contrast) / 2 * field / np.sqrt(np.mean(field**2)))
+
+
+def _circles(rng: Generator, mesh: Grid, contrast: float) -> Cells:
+    x, y = _centres(mesh)
+    inside = np.zeros(x.shape, dtype=bool)
+    for _ in range(rng.integers(3, 8)):
+        (across, along), radius = rng.uniform(0.1, 0.9, 2), rng.uniform(0.06, 0.18)
+        inside |= np.hypot(x - across, y - along) < radius
+    return _phases(inside, contrast)
+
+
+def _voronoi(rng: Generator, mesh: Grid, contrast: float) -> Cells:
+    x, y = _centres(mesh)
+    seeds = rng.uniform(0, 1, (rng.integers(8, 20), 2))
+    high = rng.random(len(seeds)) < 0.5
+    high[:2] = False, True
+    nearest = np.argmin((x[..., None] - seeds[:, 0]) ** 2 + (y[..., None] - seeds[:, 1]) ** 2, axis=-1)
+    return _phases(high[nearest], contrast)
+
+
+def _stripes(rng: Generator, mesh: Grid, contrast: float) -> Cells:
+    x, y = _centres(mesh)
+    angle, period, start = rng.uniform(0, np.pi), rng.uniform(0.15, 0.4), rng.random()
+    return _phases(((x * np.cos(angle) + y * np.sin(angle)) / period + start) % 1 < 0.5, contrast)
+
+
+#: Cells of a mesh from a generator and a contrast.
+MATERIALS: dict[str, Callable[[Generator, Grid, float], Cells]] = {
+    "two-phase": _two_phase, "log-normal": _log_normal, "circles": _circles, "voronoi": _voronoi, "stripes": _stripes,
+    "three-phase": _three_phase,
+}  # fmt: skip
+
+
+def _phases(high: Float[np.ndarray, "x y"], contrast: float) -> Cells:
+    return LEVEL * contrast ** np.where(high, 0.5, -0.5)
+
+
+def _gaussian(rng: Generator, mesh: Grid, alpha: float) -> Cells:
+    """A Gaussian field at the centres of the cells, which are every second node of a mesh twice as fine."""
+    return GaussianField(alpha).sample(mesh.refine(2), rng=rng, count=1)[0, 1::2, 1::2]
+
+
+def _centres(mesh: Grid) -> tuple[Cells, ...]:
+    return tuple(x[1::2, 1::2] for x in mesh.refine(2).coordinates)
+
+
+def _bumps(rng: Generator, mesh: Grid, count: int) -> Nodes:
+    centres, widths = rng.uniform(0.1, 0.9, (2, count, 1, 1)), rng.uniform(0.06, 0.12, (count, 1, 1))
+    squared = sum((x - centre) ** 2 for x, centre in zip(mesh.coordinates, centres, strict=True))
+    return np.exp(-squared / (2 * widths**2))
+
+
+def _wells(rng: Generator, grid: Grid, count: int) -> Loads:
+    """A unit source at a node, away from the sides, and zeros elsewhere."""
+    away = max(1, (grid.shape[0] - 1) // 7)
+    places = rng.integers(away, np.array(grid.shape) - away, (count, 2))
+    rates = np.zeros((count, 1, *grid.shape))
+    rates[np.arange(count), 0, places[:, 0], places[:, 1]] = 1.0
+    return rates
+
+
+def _geometric_mean_around_nodes(fine: Cells, refine: int) -> Float[np.ndarray, "x y"]:
+    """Over the cells nearest to every node of the grid: those within half a spacing."""
+    half = max(refine // 2, 1)
+    sums = np.pad(np.log(fine), ((1, 0), (1, 0))).cumsum(0).cumsum(1)
+    ends = [np.arange(0, length + 1, refine) for length in fine.shape]
+    (left, right), (low, high) = (
+        (np.maximum(end - half, 0), np.minimum(end + half, length))
+        for end, length in zip(ends, fine.shape, strict=True)
+    )
+    total = sums[np.ix_(right, high)] - sums[np.ix_(left, high)] - sums[np.ix_(right, low)] + sums[np.ix_(left, low)]
+    return np.exp(total / np.outer(right - left, high - low))

@@ -1,0 +1,213 @@
+"""Output error at sensors: min over θ of ½ Σ w (y - H u(θ))² + prior(θ), residuals from a finer grid than derivatives.
+
+    u = A(θ)⁻¹ ∫f,   ∂(H u)/∂θ = -(D g)ᵀ diag(D u) ∂c/∂θ,   g = A⁻¹ Hᵀ, one solve per sensor and not per pair
+    curvature over links: (D g D gᵀ) ∘ (D u D uᵀ), all sensors and pairs together
+
+Derivatives need no fine grid: they only point the way. Residuals do: their error would be fitted by a wrong material.
+"""
+
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import scipy.linalg as dense
+import scipy.sparse as sparse
+from jaxtyping import Float
+from scipy.sparse.linalg import SuperLU
+
+from nipde.context.sensors import Sensors
+from nipde.discretisation.interpolation import Interpolation, moments_on
+from nipde.discretisation.links import factorised, links_of
+from nipde.discretisation.subcells import subcells_of
+from nipde.estimators.inverse.material_models import MaterialModel, Parameters
+from nipde.grid import Grid
+
+#: Longest step of log b, or of a level set in spacings.
+LONGEST_STEP = 1.0
+#: Directions with a smaller share of the largest eigenvalue carry no information.
+NEGLIGIBLE = 1e-7
+HALVINGS = 4
+#: Steps need no more than single precision, if the diagonal is larger by its rounding.
+ROUNDING = 2e-5
+Values = Float[np.ndarray, "sensor pair"]
+
+
+@dataclass(frozen=True, eq=False)
+class SensorSystem:
+    """One system: loads at the nodes of the data's grid, values at sensors, their weights 1 / deviation²."""
+
+    grid: Grid
+    loads: Float[np.ndarray, "pair *space"]
+    sensors: Sensors
+    values: Values
+    #: 0 where nothing was measured.
+    weights: Values
+    #: What rows of H are multiplied with so that errors of the values are independent; None: nothing.
+    whitening: Float[np.ndarray, "sensor sensor"] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of measured values."""
+        return int(np.count_nonzero(self.weights))
+
+
+class Solver:
+    """Responses of a material on one grid at the sensors of a system."""
+
+    def __init__(
+        self, grid: Grid, system: SensorSystem, *, nodes: Grid, per_axis: int, interpolation: Interpolation = "spline"
+    ) -> None:
+        self.grid, self.system, self.links, self.interpolation = grid, system, links_of(grid), interpolation
+        self.subcells = subcells_of(grid, nodes, per_axis)
+        unknown = self.links.unknown
+        self.sensors = system.sensors.matrix(grid)[:, unknown].tocsr()
+        if system.whitening is not None:
+            self.sensors = sparse.csr_array(system.whitening @ self.sensors)
+        self.moments = self.moments_of(system.loads)
+
+    def moments_of(self, loads: Float[np.ndarray, "pair *space"]) -> Float[np.ndarray, "unknown pair"]:
+        """Cell integrals of loads at the nodes of the data, one column per pair."""
+        moments = moments_on(loads, self.system.grid, to=self.grid, kind=self.interpolation)
+        return moments.reshape(len(loads), -1)[:, self.links.unknown].T
+
+    def with_system(self, system: SensorSystem) -> Self:
+        """The same loads and sensors with other values or weights."""
+        other = copy(self)
+        other.system = system
+        return other
+
+    def factor(self, model: MaterialModel, parameters: Parameters) -> SuperLU:
+        """Of A(θ)."""
+        log, _ = model.log_coefficient(parameters, self.subcells.interpolation)
+        return self._factor(self.subcells.conductances(log)[0])
+
+    def predicted(self, model: MaterialModel, parameters: Parameters) -> Values:
+        """H u."""
+        return self.sensors @ self.factor(model, parameters).solve(self.moments)
+
+    def linearised(self, model: MaterialModel, parameters: Parameters) -> "Linearised":
+        """Derivatives at a state."""
+        log, by_parameters = model.log_coefficient(parameters, self.subcells.interpolation)
+        conductances, slopes = self.subcells.conductances(log)
+        factor = self._factor(conductances)
+        difference = self.links.difference[:, self.links.unknown].tocsr()
+        changes = (self.subcells.gathered(slopes) @ by_parameters).tocsr()
+        responses = factor.solve(self.moments)
+        green = factor.solve(self.sensors.T.toarray())
+        return Linearised(self, changes, difference @ responses, difference @ green, self.sensors @ responses)
+
+    def _factor(self, conductances: Float[np.ndarray, " link"]) -> SuperLU:
+        return factorised(self.links.assemble(conductance=conductances), symmetric=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """H u near a state: -(D g)ᵀ diag(D u) C δθ."""
+
+    solver: Solver
+    #: C = ∂c/∂θ.
+    changes: sparse.csr_array
+    #: D u and D g.
+    drops: Float[np.ndarray, "link pair"]
+    green: Float[np.ndarray, "link sensor"]
+    predicted: Values
+
+    @cached_property
+    def active(self) -> np.ndarray:
+        """Parameters that change a conductance at all."""
+        sizes = abs(self.changes).max(axis=0).toarray().ravel()
+        return np.flatnonzero(sizes > 1e-10 * sizes.max())
+
+    def gradient(self, residual: Values) -> Parameters:
+        """Of ½ Σ w r², r = y - H u, with residuals already multiplied with their weights."""
+        return np.asarray(self.changes.T @ np.einsum("lp,lp->l", self.green @ residual, self.drops))
+
+    def curvature(
+        self, weights: Values, *, precision: type[np.floating] = np.float64
+    ) -> Float[np.ndarray, "active active"]:
+        """Jᵀ w J on the active parameters; weights as the product of one per sensor and one per pair."""
+        per_sensor, per_pair = separable(weights)
+        changes = self.changes[:, self.active]
+        entering = np.flatnonzero(np.diff(changes.indptr))
+        green, drops = (
+            _compressed(part[entering] * np.sqrt(weight)).astype(precision)
+            for part, weight in ((self.green, per_sensor), (self.drops, per_pair))
+        )
+        outer = green @ green.T
+        outer *= drops @ drops.T
+        changes = changes[entering].astype(precision)
+        return np.asarray(changes.T @ (changes.T @ outer).T, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The state of least misfit and penalty."""
+
+    model: MaterialModel
+    parameters: Parameters
+    #: Σ w r² over the number of measured values.
+    chi_square: float
+    penalty: float
+    residual: Values
+
+
+def fit(
+    model: MaterialModel, start: Parameters, *, coarse: Solver, fine: Solver, steps: int, tolerance: float = 1e-4
+) -> Fit:
+    """Gauss-Newton steps from a start until one lowers the objective by less than 1 and `tolerance` of it."""
+    system = fine.system
+    state = _evaluated(model, start, fine)
+    for _ in range(steps):
+        near = coarse.linearised(model, state.parameters)
+        step = newton_step(near, state, system.weights)
+        following = None
+        for halving in range(HALVINGS):
+            trial = _evaluated(model, state.parameters + step * 0.5**halving, fine)
+            if _objective(trial, system) < _objective(state, system):
+                following = trial
+                break
+        if following is None:
+            break
+        gained = _objective(state, system) - _objective(following, system)
+        state = following
+        if gained < 1 + tolerance * _objective(state, system):
+            break
+    return state
+
+
+def newton_step(near: Linearised, state: Fit, weights: Values) -> Parameters:
+    """-(JᵀwJ + R)⁻¹ gradient, of bounded length; parameters that change nothing follow the prior."""
+    precision, slope = state.model.quadratic(state.parameters)
+    active = near.active
+    curvature = near.curvature(weights, precision=np.float32)
+    curvature[np.diag_indices_from(curvature)] *= 1 + ROUNDING
+    total = curvature + precision[active][:, active].toarray()
+    gradient = near.gradient(weights * state.residual) + slope
+    step = np.zeros(len(gradient))
+    step[active] = -dense.solve(total, gradient[active], assume_a="pos", overwrite_a=True, check_finite=False)
+    return step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
+
+
+def separable(weights: Values) -> tuple[Float[np.ndarray, " sensor"], Float[np.ndarray, " pair"]]:
+    """One weight per sensor and one per pair whose product is nearest in sums: exact where they are separable."""
+    total = weights.sum()
+    return weights.sum(axis=1), weights.sum(axis=0) / total
+
+
+def _compressed(columns: Float[np.ndarray, "link column"]) -> Float[np.ndarray, "link rank"]:
+    """Fewer columns with the same products of rows."""
+    values, vectors = dense.eigh(columns.T @ columns)
+    return columns @ vectors[:, values > NEGLIGIBLE * values[-1]]
+
+
+def _evaluated(model: MaterialModel, parameters: Parameters, fine: Solver) -> Fit:
+    system = fine.system
+    residual = np.where(system.weights > 0, system.values - fine.predicted(model, parameters), 0.0)
+    chi_square = float(np.sum(system.weights * residual**2)) / system.count
+    return Fit(model, parameters, chi_square, model.penalty(parameters), residual)
+
+
+def _objective(state: Fit, system: SensorSystem) -> float:
+    return state.chi_square * system.count / 2 + state.penalty

@@ -1,0 +1,188 @@
+"""The kernel of a law that was fitted on a finer grid than the data's: K f = R A⁻¹ ∫ T f, T to the finer grid, R back.
+
+Its material varies below the grid of the data; its posterior gives the deviations of responses and of the coefficient.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.sparse.linalg import SuperLU
+from torch import Tensor
+
+from nipde.discretisation.interpolation import Interpolation, interpolated_transposed, moments_on
+from nipde.discretisation.links import OnLinks, factorised, links_of
+from nipde.errors import KernelError
+from nipde.grid import Grid
+from nipde.kernels.base import Fields
+from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
+from nipde.kernels.solved import SolvedKernel, along_batch
+
+Loads = Float[np.ndarray, "pair *space"]
+
+
+class FitPosterior(Protocol):
+    """What a fit says of its own uncertainty, in physical units, on the nodes of the data's grid."""
+
+    def response_deviation(self, loads: Loads) -> Loads:
+        """Standard deviation of responses to loads."""
+
+    def log_deviation(self) -> Float[np.ndarray, "*space"]:
+        """Standard deviation of log b."""
+
+    def identifiable(self) -> Float[np.ndarray, "*space"]:
+        """From 0, where the pairs say nothing about the coefficient, to 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class RefinedLaw:
+    """A fitted law; `grid` is that of the data, `solver_grid` the finer one."""
+
+    grid: Grid
+    solver_grid: Grid
+    conductances: OnLinks
+    #: How loads reach the finer grid.
+    interpolation: Interpolation
+    #: log b at any points (point, axis), measured from the first node.
+    log_coefficient_at: Callable[[Float[np.ndarray, "point axis"]], Float[np.ndarray, " point"]]
+    posterior: FitPosterior
+    bands: PredictionBands
+    #: How the fit went: model, chi_square, effective_dof, noise, …
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def log_coefficient(self) -> Float[np.ndarray, "*space"]:
+        """log b at the nodes of the data."""
+        return self.log_coefficient_at(_points(self.grid)).reshape(self.grid.shape)
+
+    def map_of(self, cells: tuple[int, ...]) -> Float[np.ndarray, "*cell"]:
+        """b in the cells of a map, at their centres."""
+        centres = [(np.arange(n) + 0.5) * (axis.length / n) for n, axis in zip(cells, self.grid.axes, strict=True)]
+        points = np.stack(np.meshgrid(*centres, indexing="ij"), -1)
+        return np.exp(self.log_coefficient_at(points.reshape(-1, self.grid.dimension))).reshape(cells)
+
+    @cached_property
+    def factor(self) -> SuperLU:
+        """Of A on the finer grid."""
+        return factorised(links_of(self.solver_grid).assemble(conductance=self.conductances), symmetric=True)
+
+    def solve(self, loads: Loads) -> Loads:
+        """Responses at the nodes of the data."""
+        moments = moments_on(loads, self.grid, to=self.solver_grid, kind=self.interpolation, split=False)
+        return self.solver_grid.restrict(self._inverse(moments), to=self.grid)
+
+    def solve_transposed(self, loads: Loads) -> Loads:
+        """The transpose of the kernel, weights included as in `solve`."""
+        moments = np.zeros((len(loads), *self.solver_grid.shape))
+        self.solver_grid.restrict(moments, to=self.grid)[...] = loads * self.grid.weights
+        fields = self._inverse(moments)
+        if self.interpolation == "points":
+            return self.solver_grid.restrict(fields, to=self.grid)
+        fields = fields * self.solver_grid.weights
+        back = interpolated_transposed(fields, self.grid, to=self.solver_grid, kind=self.interpolation)
+        return back / self.grid.weights
+
+    def _inverse(self, moments: Float[np.ndarray, "pair *space"]) -> Float[np.ndarray, "pair *space"]:
+        unknown = links_of(self.solver_grid).unknown
+        responses = np.zeros((len(moments), self.solver_grid.size))
+        responses[:, unknown] = self.factor.solve(moments.reshape(len(moments), -1)[:, unknown].T).T
+        return responses.reshape(moments.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Of one system, as tensors."""
+
+    law: RefinedLaw
+    like: Tensor
+
+    @property
+    def coefficient(self) -> Float[Tensor, "*space"]:
+        """The estimate."""
+        return self.like.new_tensor(np.exp(self.law.log_coefficient))
+
+    def deviation(self) -> Float[Tensor, "*space"]:
+        """Of its logarithm."""
+        return self.like.new_tensor(self.law.posterior.log_deviation())
+
+    def identifiable(self) -> Float[Tensor, "*space"]:
+        """From 0 to 1."""
+        return self.like.new_tensor(self.law.posterior.identifiable())
+
+
+@dataclass(frozen=True, eq=False)
+class RefinedKernel(SolvedKernel):
+    """factor·K of every law of a batch, one law if there is none."""
+
+    laws: tuple[RefinedLaw, ...]
+    factor: Float[Tensor, "*batch"]
+    transposed: bool = False
+
+    @property
+    def components(self) -> tuple[int, int]:
+        """A scalar law."""
+        return 1, 1
+
+    @property
+    def coefficient(self) -> Float[Tensor, "*batch_space"]:
+        """b at the nodes of the data."""
+        values = self.factor.new_tensor(np.exp(np.stack([law.log_coefficient for law in self.laws])))
+        return values.reshape(*self.batch, *self.grid.shape) / self._per_system(self.grid.dimension)
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """Of one system."""
+        return None if self.batch else Posterior(self.laws[0], self.factor)
+
+    @property
+    def bands(self) -> PredictionBands | None:
+        """Of one system."""
+        return None if self.batch else self.laws[0].bands
+
+    @property
+    def outlier_test(self) -> OutlierTest | None:
+        """By the misfit over the stated noise; None where none was stated, or of a batch."""
+        return None if self.bands is None or not self.laws[0].summary["noise_stated"] else self.bands.outlier_test
+
+    def predict(self, loads: Fields) -> Fields:
+        """One solve per load."""
+        return self._answered(loads, lambda law, rows: (law.solve_transposed if self.transposed else law.solve)(rows))
+
+    def band(self, loads: Fields, *, level: float = 0.9) -> tuple[Tensor, Tensor]:
+        """Prediction ± factor · deviation of the response."""
+        if self.transposed or self.bands is None:
+            raise KernelError(
+                "no band", expected="the kernel of one system", got="a transpose or a batch", remedy="take one"
+            )
+        predicted = self.predict(loads)
+        deviation = self._answered(loads, lambda law, rows: law.posterior.response_deviation(rows))
+        inside, edge = self.bands.at(level).tolist()
+        width = deviation * torch.where(deviation.new_tensor(self.grid.edge) > 0, edge, inside)
+        return predicted - width, predicted + width
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """Laws and factors."""
+        return replace(self, laws=along_batch(self.laws, self.batch, change), factor=change(self.factor))
+
+    def stretched(self, to: Grid) -> Self:
+        """Only its own box: a law has a length."""
+        if to != self.grid:
+            raise KernelError(expected=f"the box of the law, {self.grid}", got=to, remedy="fit the law on that box")
+        return self
+
+    def _answered(self, loads: Fields, answer: Callable[[RefinedLaw, Loads], Loads]) -> Fields:
+        space = self.grid.dimension + 2
+        batch = torch.broadcast_shapes(self.batch, loads.shape[:-space])
+        laws = along_batch(self.laws, self.batch, lambda numbers: numbers.expand(batch))
+        full = loads.expand(*batch, *loads.shape[-space:]).to(self.factor)
+        right = full.detach().cpu().double().reshape(len(laws), -1, *self.grid.shape).numpy()
+        fields = np.stack([answer(law, rows) for law, rows in zip(laws, right, strict=True)])
+        return full.new_tensor(fields).reshape(full.shape) * self._per_system(space)
+
+
+def _points(grid: Grid) -> Float[np.ndarray, "node axis"]:
+    return np.stack([x.ravel() for x in grid.coordinates], axis=-1)
