@@ -200,7 +200,7 @@ def _without_stiffness_score(kernel: Any) -> Any:
     if kernel.bands is None:
         return kernel
     test = kernel.outlier_test
-    if "stiffness" not in test.scores:
+    if test is None or "stiffness" not in test.scores:
         return kernel
     scores = {name: score for name, score in test.scores.items() if name != "stiffness"}
     return replace(kernel, bands=replace(kernel.bands, outlier_test=replace(test, scores=scores)))

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from nipde.discovery.coverage import Coverage, coverage_of
 from nipde.errors import NipdeError
 from nipde.kernels.base import Kernel
 from nipde.measurements.measurement import Measurement
@@ -100,6 +101,11 @@ class Discovery:
     recommended_loads: RecommendedLoads
     #: Versions, digests of files and weights, seconds.
     provenance: dict[str, object]
+
+    @property
+    def coverage(self) -> Coverage:
+        """Whether bands and tests were measured on systems like this one."""
+        return coverage_of(self.kernel)
 
     def save(self, folder: str | Path, *, dense: bool = False) -> Path:
         """Write fields, kernel, predictor, summary and report page, all or none; with `dense` the whole matrix."""

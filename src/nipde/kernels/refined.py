@@ -148,6 +148,13 @@ class RefinedKernel(SolvedKernel):
         """By the misfit over the stated noise; None where none was stated, or of a batch."""
         return None if self.bands is None or not self.laws[0].summary["noise_stated"] else self.bands.outlier_test
 
+    @property
+    def not_calibrated(self) -> tuple[str, ...]:
+        """Why bands of these laws are not known to hold."""
+        if any(not law.summary["noise_stated"] for law in self.laws):
+            return ("the noise is not stated: it is estimated from the residuals, and the law is not tested",)
+        return ()
+
     def predict(self, loads: Fields) -> Fields:
         """One solve per load."""
         return self._answered(loads, lambda law, rows: (law.solve_transposed if self.transposed else law.solve)(rows))
