@@ -1,33 +1,49 @@
 """Sensors to material on reference data: finite elements eight times finer, materials with details below the grid.
 
-Rows are families, loads, pairs, noise and sensors. Every system is one job that leaves a file in the folder of work:
-an interrupted campaign goes on, and rows grow evenly. Errors are against the solver's own mesh: held-out responses
-without noise, and the coefficient in every cell of it.
+Tables: `rows` by family, loads, pairs, noise and sensors; `strata`, all of them crossed; `calibration`, the
+same strata with other seeds, from which the factors of bands come (`benchmarks.band_factors`);
+`misspecified`, measurements that differ from what is said of them; `penalties`, classical penalties on the same grids
+and sensors. Every system is one job that leaves a file: an interrupted campaign goes on, and tables grow evenly. Errors
+are against the solver's own mesh: held-out responses without noise, and the coefficient in every cell of it.
 """
 
 import json
 import time
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import torch
 
-from benchmarks import campaign
+from benchmarks import campaign, misspecified
 from nipde.atomic import write_bytes
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.data.plan import Plan
 from nipde.data.reference import Family, LoadKind, ReferenceDarcyRecipe
+from nipde.estimators.inverse.material_models import Penalty
+from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
+from nipde.kernels.refined import RefinedKernel
 
 SEED = 2029
-#: Systems of every row.
-BUDGETS = {"quick": 1, "standard": 10, "long": 50}
-QUERIES, LEVELS = 15, (0.5, 0.8, 0.9, 0.95)
+#: Systems that bands are calibrated on are in no other table.
+CALIBRATION_SEED = 3041
+#: Systems of every row, by budget and table.
+BUDGETS = {
+    "quick": {"rows": 1, "strata": 0, "calibration": 0, "misspecified": 0, "penalties": 0},
+    "standard": {"rows": 5, "strata": 1, "calibration": 1, "misspecified": 2, "penalties": 1},
+    "long": {"rows": 50, "strata": 5, "calibration": 5, "misspecified": 20, "penalties": 10},
+}
+QUERIES = 15
+#: Shares at which quantiles of errors over deviations are kept.
+SHARES = (*np.round(np.arange(0.05, 1, 0.05), 2).tolist(), 0.99)
 #: Cells at the rim that are not judged, as a share of the length: no response depends on them much.
 RIM = 0.05
 
@@ -43,6 +59,16 @@ class Row:
     noise: float = 0.01
     #: Measured nodes; 0: all of them.
     sensors: int = 0
+    #: In which way what is said is wrong, if it is.
+    case: str = ""
+    penalty: Penalty | None = None
+    nuisance: tuple[NuisanceKind, ...] = ()
+    table: str = "rows"
+
+    @property
+    def estimator(self) -> SensorInversion:
+        """As it comes, but for the row's penalty."""
+        return SensorInversion(penalty=self.penalty, nuisance=self.nuisance)
 
 
 ROWS = (
@@ -54,106 +80,174 @@ ROWS = (
     Row("30 sensors, 10 pairs", sensors=30, pairs=10),
     Row("25 points, 8 wells", family="log-normal", loads="wells", pairs=8, sensors=25),
 )  # fmt: skip
+FAMILIES: tuple[Family, ...] = ("two-phase", "log-normal", "circles", "voronoi", "stripes", "three-phase")
+STRATA, CALIBRATION = (
+    tuple(
+        Row(f"{family}, {pairs} pairs, {100 * noise:g} % noise, {sensors or 'all'} sensors{suffix}", family, "middle",
+            pairs, noise, sensors, table=table)
+        for pairs, noise, sensors, family in product((5, 10, 50), (0.0, 0.001, 0.01, 0.05), (30, 36, 0), FAMILIES)
+    )
+    for table, suffix in (("strata", ""), ("calibration", ", calibration"))
+)  # fmt: skip
+MISSPECIFIED = (
+    *(Row(f"{case}", case=case, table="misspecified") for case in misspecified.CASES),
+    *(Row(f"{case}, told", case=case, nuisance=kinds, table="misspecified")
+      for case, kinds in misspecified.NUISANCES.items()),
+)  # fmt: skip
+#: Where a prior has to earn its place: few pairs, much noise, few sensors; and where it need not.
+COMPARED: tuple[Penalty | None, ...] = (None, "tikhonov", "total-variation", "edges")
+SETTINGS = ((50, 0.01, 0), (10, 0.05, 0), (10, 0.01, 30))
+PENALTIES = tuple(
+    Row(f"{family}, {pairs} pairs, {100 * noise:g} % noise, {sensors or 'all'} sensors, {penalty or 'chosen'}", family,
+        "middle", pairs, noise, sensors, penalty=penalty, table="penalties")
+    for family, (pairs, noise, sensors), penalty
+    in product(FAMILIES, SETTINGS, COMPARED)
+)  # fmt: skip
+ALL = (*ROWS, *STRATA, *CALIBRATION, *MISSPECIFIED, *PENALTIES)
 
 
 def measure(
     *, budget: str, before: Any = None, work: Path, only: list[str] | None = None, workers: int = 1,
     progress: Any = lambda finished: None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Every row over the systems of the budget, or over those finished."""
-    rows = [row for row in ROWS if not only or row.name in only]
+    """Every row over the systems of the budget, or over those finished; `only` names tables or rows."""
+    rows = [row for row in ALL if not only or row.name in only or row.table in only]
     folder = work / "reference"
     folder.mkdir(parents=True, exist_ok=True)
-    jobs = [(row, number) for number in range(BUDGETS[budget]) for row in rows]
+    known = set(before or {})
+    systems = BUDGETS[budget]
+    jobs = [(row, number) for number in range(max(systems.values())) for row in rows if number < systems[row.table]]
+    jobs.sort(key=lambda job: (job[1], crc32(job[0].name.encode())))  # what is interrupted is spread over all rows
+    due = [job for job in jobs if _name(*job) not in known and not _path(folder, *job).exists()]
     with campaign.workers(workers) as pool:
-        due = [job for job in jobs if not _path(folder, *job).exists()]
         for done in as_completed([pool.submit(judged, row, number, folder) for row, number in due]):
             progress(done.result())
-    return {"rows": [summary(row, folder) for row in ROWS], "systems": BUDGETS[budget], "queries": QUERIES}
+    here = {one["name"]: one for one in (json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json")))}
+    judged_systems = {**(before or {}), **here}
+    each = {row.name: [one for one in judged_systems.values() if one["row"] == row.name] for row in ALL}
+    return {
+        "rows": [summary(row, each[row.name]) for row in ALL if each[row.name]], "queries": QUERIES,
+        "shares": list(SHARES), "systems": list(judged_systems.values()),
+    }  # fmt: skip
 
 
 def judged(row: Row, number: int, folder: Path) -> str:
     """One system, unless it was before."""
     torch.set_num_threads(1)
-    context, system, chosen = experiment(row, number)
+    experiment = experiment_of(row, number)
     start = time.process_time()
-    kernel = SensorInversion()(context)
+    kernel = row.estimator(experiment.context)
     seconds = time.process_time() - start
-    law = kernel.laws[0]
-    loads, truth = (torch.as_tensor(field[-QUERIES:].astype(np.float64)) for field in (system.loads, system.responses))
-    if row.loads == "wells":  # the pressure in a well has no limit on finer meshes
-        beside = (loads != 0) | (torch.nn.functional.max_pool2d((loads != 0).double(), 3, 1, 1) > 0)
-    else:
-        beside = torch.zeros_like(loads, dtype=torch.bool)
-    judged_at = torch.tensor(kernel.grid.unknown) & ~beside
-    off = (kernel.predict(loads) - truth).where(judged_at, 0.0)
-    errors = off.flatten(1).norm(dim=1) / truth.where(judged_at, 0.0).flatten(1).norm(dim=1)
-    deviation = torch.as_tensor(law.posterior.response_deviation(loads[:, 0].numpy()))[:, None]
-    ratios = (off.abs() / deviation)[judged_at].numpy()
-    fine = np.log(system.fine[0].astype(np.float64))
-    log = np.log(law.map_of(fine.shape))
-    rim = round(RIM * len(fine))
-    inner = np.s_[rim:-rim, rim:-rim]
-    apart = np.abs(log - fine)[inner]
-    middle = np.log(6.0)
-    around = np.pad(fine, 1, mode="edge")
-    step = len(fine) // (kernel.grid.shape[0] - 1)
-    corners = np.stack(
-        [around[i : i + len(fine) + 1 : step, j : j + len(fine) + 1 : step] for i in (0, 1) for j in (0, 1)]
-    )
-    of_material = (np.abs(corners - law.log_coefficient) / law.posterior.log_deviation())[:, kernel.grid.unknown]
-    found = {
-        "held_out": float(errors.mean()), "ratios": np.quantile(ratios, LEVELS).tolist(),
-        "within": [float(np.mean(ratios < factor)) for factor in (0.674, 1.282, 1.645, 1.960)],
-        "material_ratios": np.quantile(of_material, LEVELS).tolist(), "log_mean": float(apart.mean()),
-        "log_median": float(np.median(apart)),
-        "phases_inside": float(np.mean(((log > middle) == (fine > middle))[inner])), "seconds": seconds,
-        "sensors": int(np.count_nonzero(chosen)), **law.summary,
-    }  # fmt: skip
+    found = {"name": _name(row, number), "row": row.name, "seconds": round(seconds, 2), **assessed(kernel, experiment)}
     write_bytes(_path(folder, row, number), json.dumps(found).encode())
     return f"{row.name} {number}"
 
 
-def experiment(row: Row, number: int) -> tuple[SensorPairs, Any, np.ndarray]:
-    """Readings of a context, the system behind them, and which nodes have a sensor."""
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """Readings, and what is true of the system behind them: responses to other loads, and the material's cells."""
+
+    context: SensorPairs
+    loads: np.ndarray
+    truth: np.ndarray
+    fine: np.ndarray
+    #: Nodes where the truth has no limit on finer meshes: those of wells and around them.
+    beside: np.ndarray
+
+
+def experiment_of(row: Row, number: int) -> Experiment:
+    """Of a row, with seeds of its own."""
+    seed = CALIBRATION_SEED if row.table == "calibration" else SEED
+    rng = np.random.default_rng([seed, number])
+    if row.case:
+        one = misspecified.specimen(number, seed, pairs=row.pairs + QUERIES, case=row.case)
+        said = misspecified.measured(one, row.case, rng, pairs=row.pairs)
+        pairs = Pairs.from_arrays(said.loads, said.readings, grid=one.grid, noise=said.noise)
+        loads, truth = one.loads[-QUERIES:], one.responses[-QUERIES:]
+        return Experiment(SensorPairs.of(pairs), loads, truth, one.fine, np.zeros(loads.shape, dtype=bool))
     recipe = ReferenceDarcyRecipe(pairs=row.pairs + QUERIES, family=row.family, loads=row.loads)
-    system = recipe.build(Plan(recipe, number + 1, SEED).system_seed(number))
-    grid, rng = recipe.grid, np.random.default_rng([SEED, number])
-    loads, responses = (field[: row.pairs, 0].astype(np.float64) for field in (system.loads, system.responses))
+    system = recipe.build(Plan(recipe, number + 1, seed).system_seed(number))
+    assert system.fine is not None
+    grid = recipe.grid
+    loads, responses = (field[:, 0].astype(np.float64) for field in (system.loads, system.responses))
+    context, queries, answers = loads[: row.pairs], loads[-QUERIES:], responses[-QUERIES:]
     chosen = grid.unknown.copy()
     if row.loads == "wells":  # observation points stand away from the wells
-        near = np.pad((loads != 0).any(0), 1)
-        chosen &= ~np.any([near[1 + i : grid.shape[0] + 1 + i, 1 + j : grid.shape[1] + 1 + j]
-                           for i in (-1, 0, 1) for j in (-1, 0, 1)], axis=0)  # fmt: skip
+        chosen &= ~_around((context != 0).any(0))
     if row.sensors:
         kept = rng.choice(np.flatnonzero(chosen), row.sensors, replace=False)
         chosen = np.isin(np.arange(grid.size), kept).reshape(grid.shape)
-    level = row.noise * float(np.sqrt(np.mean(responses[:, chosen] ** 2)))
-    noisy = responses + level * rng.standard_normal(responses.shape)
-    pairs = Pairs.from_arrays(loads, noisy, grid=grid, mask=np.broadcast_to(chosen, noisy.shape), noise=level)
-    return SensorPairs.of(pairs), system, chosen
+    level = row.noise * float(np.sqrt(np.mean(responses[: row.pairs, chosen] ** 2)))
+    noisy = responses[: row.pairs] + level * rng.standard_normal(context.shape)
+    pairs = Pairs.from_arrays(context, noisy, grid=grid, mask=np.broadcast_to(chosen, noisy.shape), noise=level)
+    beside = np.stack([_around(load != 0) & (row.loads == "wells") for load in queries])
+    return Experiment(SensorPairs.of(pairs), queries, answers, system.fine[0].astype(np.float64), beside)
 
 
-def summary(row: Row, folder: Path) -> dict[str, Any]:
-    """Means over the systems that are there; `bands` are shares within raw bands of the posterior."""
-    each = [json.loads(path.read_bytes()) for path in sorted(folder.glob(f"{_stem(row)}-*.json"))]
-    if not each:
-        return {"row": row.name, "systems": 0}
-    models: dict[str, int] = defaultdict(int)
-    for one in each:
-        models[one["model"]] += 1
-    means = ("held_out", "log_mean", "log_median", "phases_inside", "chi_square", "effective_dof", "seconds")
+def assessed(kernel: RefinedKernel, experiment: Experiment) -> dict[str, Any]:
+    """Errors and what the kernel says of them; material at the four cells around every inner node."""
+    law, inner = kernel.laws[0], kernel.grid.unknown
+    at = inner & ~experiment.beside
+    off = np.where(at, law.solve(experiment.loads) - experiment.truth, 0.0)
+    errors = np.linalg.norm(off.reshape(len(off), -1), axis=1)
+    sizes = np.linalg.norm(np.where(at, experiment.truth, 0.0).reshape(len(off), -1), axis=1)
+    ratios = (np.abs(off) / np.maximum(law.posterior.response_deviation(experiment.loads), 1e-300))[at]
+    fine = np.log(experiment.fine)
+    log, middle = np.log(law.map_of(fine.shape)), np.log(6.0)
+    rim = round(RIM * len(fine))
+    judged_cells = np.s_[rim:-rim, rim:-rim]
+    apart = np.abs(log - fine)[judged_cells]
+    around, step = np.pad(fine, 1, mode="edge"), len(fine) // (kernel.grid.shape[0] - 1)
+    corners = np.stack(
+        [around[i : i + len(fine) + 1 : step, j : j + len(fine) + 1 : step] for i in (0, 1) for j in (0, 1)]
+    )
+    of_material = (np.abs(corners - law.log_coefficient) / law.posterior.log_deviation())[:, inner]
+    held = np.abs(off) <= law.bands.at(0.9)[0].item() * law.posterior.response_deviation(experiment.loads)
+    material = 1.645 if law.bands.material is None else law.bands.material[law.bands.levels.index(0.9)].item()
+    width = material * law.posterior.log_deviation()
+    scores = {name: round(float(value), 2) for name, value in law.bands.outlier_test.scores.items()}
     return {
-        "row": row.name, **vars(row), "systems": len(each), "models": dict(models),
-        **{name: float(np.mean([one[name] for one in each])) for name in means},
-        "held_out_worst": float(np.max([one["held_out"] for one in each])),
-        "within": np.mean([one["within"] for one in each], axis=0).tolist(),
+        "held_out": float(np.mean(errors / sizes)), "within": float(held[at].mean()),
+        "material_within": float(np.mean((np.abs(corners - law.log_coefficient) <= width)[:, inner])),
+        "ratios": np.quantile(ratios, SHARES).round(3).tolist(),
+        "material_ratios": np.quantile(of_material, SHARES).round(3).tolist(), "log_mean": float(apart.mean()),
+        "log_median": float(np.median(apart)), "log_width": float(np.median(width[inner])),
+        "phases_inside": float(np.mean(((log > middle) == (fine > middle))[judged_cells])),
+        "rings": bool(law.bands.outlier_test.is_outlier), "scores": scores,
+        **{name: law.summary[name] for name in SUMMARY},
     }  # fmt: skip
 
 
-def _stem(row: Row) -> str:
-    return row.name.replace(" ", "-").replace("%", "percent").replace(",", "")
+#: What is kept of a law's own summary.
+SUMMARY = (
+    "model", "chi_square", "effective_dof", "readings", "noise", "size", "discretisation", "model_error", "undecided",
+    "interpolation", "material_nodes",
+)  # fmt: skip
+
+
+def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Means over the systems that are there."""
+    means = ("held_out", "within", "material_within", "log_mean", "log_median", "log_width", "phases_inside",
+             "chi_square", "effective_dof", "seconds", "rings")  # fmt: skip
+    return {
+        "row": row.name, **asdict(replace(row, nuisance=())), "systems": len(each),
+        "models": dict(Counter(one["model"] for one in each)),
+        **{name: float(np.mean([one[name] for one in each])) for name in means},
+        "held_out_worst": float(np.max([one["held_out"] for one in each])),
+    }  # fmt: skip
+
+
+def _around(mask: np.ndarray) -> np.ndarray:
+    """The nodes of a mask and their neighbours."""
+    wide = np.pad(mask, 1)
+    return np.any([wide[1 + i : mask.shape[0] + 1 + i, 1 + j : mask.shape[1] + 1 + j]
+                   for i in (-1, 0, 1) for j in (-1, 0, 1)], axis=0)  # fmt: skip
+
+
+def _name(row: Row, number: int) -> str:
+    return f"{row.table}: {row.name} {number}"
 
 
 def _path(folder: Path, row: Row, number: int) -> Path:
-    return folder / f"{_stem(row)}-{number}.json"
+    stem = _name(row, number).replace(" ", "-").replace("%", "percent").replace(",", "").replace(":", "")
+    return folder / f"{stem}.json"

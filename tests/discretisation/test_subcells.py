@@ -6,7 +6,7 @@ import pytest
 from nipde.boundary import Dirichlet, Neumann, Periodic
 from nipde.discretisation.links import Harmonic, links_of
 from nipde.discretisation.subcells import subcells_of
-from nipde.estimators.inverse.material_models import Phases
+from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.grid import Axis, Grid
 
 D, N, P = Dirichlet(), Neumann(), Periodic()
@@ -84,7 +84,7 @@ def test_derivatives_are_those_of_finite_differences(grid):
 
 def test_a_moving_interface_changes_conductances_continuously():
     grid, nodes = Grid.uniform(9, dimension=1), Grid.uniform(17, dimension=1)
-    model, cells, links = Phases(nodes), subcells_of(grid, nodes, 3), links_of(grid)
+    model, cells, links = LevelSetPhases(nodes), subcells_of(grid, nodes, 3), links_of(grid)
 
     def conductances(places):
         levels = np.log([1.0, 9.0])

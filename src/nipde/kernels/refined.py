@@ -4,9 +4,9 @@ Its material varies below the grid of the data; its posterior gives the deviatio
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from nipde.errors import KernelError
 from nipde.grid import Grid
 from nipde.kernels.base import Fields
 from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
-from nipde.kernels.solved import SolvedKernel, along_batch
+from nipde.kernels.solved import KernelOfLaws
 
 Loads = Float[np.ndarray, "pair *space"]
 
@@ -115,12 +115,8 @@ class Posterior:
 
 
 @dataclass(frozen=True, eq=False)
-class RefinedKernel(SolvedKernel):
+class RefinedKernel(KernelOfLaws[RefinedLaw]):
     """factor·K of every law of a batch, one law if there is none."""
-
-    laws: tuple[RefinedLaw, ...]
-    factor: Float[Tensor, "*batch"]
-    transposed: bool = False
 
     @property
     def components(self) -> tuple[int, int]:
@@ -171,20 +167,10 @@ class RefinedKernel(SolvedKernel):
         width = deviation * torch.where(deviation.new_tensor(self.grid.edge) > 0, edge, inside)
         return predicted - width, predicted + width
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> Self:
-        """Laws and factors."""
-        return replace(self, laws=along_batch(self.laws, self.batch, change), factor=change(self.factor))
-
-    def stretched(self, to: Grid) -> Self:
-        """Only its own box: a law has a length."""
-        if to != self.grid:
-            raise KernelError(expected=f"the box of the law, {self.grid}", got=to, remedy="fit the law on that box")
-        return self
-
     def _answered(self, loads: Fields, answer: Callable[[RefinedLaw, Loads], Loads]) -> Fields:
         space = self.grid.dimension + 2
         batch = torch.broadcast_shapes(self.batch, loads.shape[:-space])
-        laws = along_batch(self.laws, self.batch, lambda numbers: numbers.expand(batch))
+        laws = self._laws_of(batch)
         full = loads.expand(*batch, *loads.shape[-space:]).to(self.factor)
         right = full.detach().cpu().double().reshape(len(laws), -1, *self.grid.shape).numpy()
         fields = np.stack([answer(law, rows) for law, rows in zip(laws, right, strict=True)])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -11,10 +11,17 @@ from torch import Tensor
 from nipde.errors import KernelError
 from nipde.grid import Grid
 from nipde.kernels.matrix_free import MatrixFreeKernel
-from nipde.physics.balance import BalanceLaw
-from nipde.physics.elastic import ElasticBody
 
-Law = TypeVar("Law", bound=BalanceLaw | ElasticBody)
+
+class OnGrid(Protocol):
+    """A law on a grid."""
+
+    @property
+    def grid(self) -> Grid:
+        """Of its loads and responses."""
+
+
+Law = TypeVar("Law", bound=OnGrid)
 Item = TypeVar("Item")
 
 

@@ -72,12 +72,22 @@ class FiniteElements:
         return np.linalg.norm((self.matrix @ values.T).T - right, axis=1) / np.linalg.norm(right, axis=1)
 
     @cached_property
-    def matrix(self) -> sparse.csc_array:
-        """Stiffness of the unknown nodes."""
+    def stiffness(self) -> sparse.csc_array:
+        """Of all nodes."""
         mesh, root = _mesh(self.grid), self.ratio**0.5
         entries = np.multiply.outer(self.coefficient.ravel(), mesh.along_x * root + mesh.along_y / root)
-        stiffness = sparse.csc_array((entries.ravel(), mesh.places), shape=(self.grid.size,) * 2)
-        return stiffness[mesh.free][:, mesh.free].tocsc()
+        return sparse.csc_array((entries.ravel(), mesh.places), shape=(self.grid.size,) * 2)
+
+    @property
+    def mass(self) -> sparse.csc_array:
+        """∫ N N of all nodes."""
+        return _mesh(self.grid).mass
+
+    @cached_property
+    def matrix(self) -> sparse.csc_array:
+        """Stiffness of the unknown nodes."""
+        free = _mesh(self.grid).free
+        return self.stiffness[free][:, free].tocsc()
 
     @cached_property
     def factor(self) -> SuperLU:

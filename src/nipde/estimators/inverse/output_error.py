@@ -22,6 +22,7 @@ from nipde.discretisation.interpolation import Interpolation, moments_on
 from nipde.discretisation.links import factorised, links_of
 from nipde.discretisation.subcells import subcells_of
 from nipde.estimators.inverse.material_models import MaterialModel, Parameters
+from nipde.estimators.inverse.nuisance import Nuisance
 from nipde.grid import Grid
 
 #: Longest step of log b, or of a level set in spacings.
@@ -46,6 +47,15 @@ class SensorSystem:
     weights: Values
     #: What rows of H are multiplied with so that errors of the values are independent; None: nothing.
     whitening: Float[np.ndarray, "sensor sensor"] | None = None
+    #: Errors with a pattern, beside the noise.
+    nuisance: Nuisance | None = None
+
+    def weighted(self, residual: Values) -> Values:
+        """P r, P the precision of the readings' errors; its product with r is the misfit."""
+        weighted = self.weights * residual
+        if self.nuisance is None:
+            return weighted
+        return weighted - self.weights * self.nuisance.explained(weighted, self.weights)
 
     @property
     def count(self) -> int:
@@ -120,15 +130,15 @@ class Linearised:
         sizes = abs(self.changes).max(axis=0).toarray().ravel()
         return np.flatnonzero(sizes > 1e-10 * sizes.max())
 
-    def gradient(self, residual: Values) -> Parameters:
-        """Of ½ Σ w r², r = y - H u, with residuals already multiplied with their weights."""
-        return np.asarray(self.changes.T @ np.einsum("lp,lp->l", self.green @ residual, self.drops))
+    def gradient(self, weighted: Values) -> Parameters:
+        """Of ½ rᵀ P r, r = y - H u, by P r."""
+        return np.asarray(self.changes.T @ np.einsum("lp,lp->l", self.green @ weighted, self.drops))
 
     def curvature(
-        self, weights: Values, *, precision: type[np.floating] = np.float64
+        self, system: SensorSystem, *, precision: type[np.floating] = np.float64
     ) -> Float[np.ndarray, "active active"]:
-        """Jᵀ w J on the active parameters; weights as the product of one per sensor and one per pair."""
-        per_sensor, per_pair = separable(weights)
+        """Jᵀ P J on the active parameters; weights as the product of one per sensor and one per pair."""
+        per_sensor, per_pair = separable(system.weights)
         changes = self.changes[:, self.active]
         entering = np.flatnonzero(np.diff(changes.indptr))
         green, drops = (
@@ -138,7 +148,15 @@ class Linearised:
         outer = green @ green.T
         outer *= drops @ drops.T
         changes = changes[entering].astype(precision)
-        return np.asarray(changes.T @ (changes.T @ outer).T, dtype=np.float64)
+        curvature = np.asarray(changes.T @ (changes.T @ outer).T, dtype=np.float64)
+        return curvature if system.nuisance is None else curvature - self._explained(system.nuisance, system.weights)
+
+    def _explained(self, nuisance: Nuisance, weights: Values) -> Float[np.ndarray, "active active"]:
+        """What errors with a pattern take from the curvature: (Jᵀ W B) Cov(a) (Jᵀ W B)ᵀ."""
+        weights = np.outer(*separable(weights))
+        columns = np.hstack([(self.green @ (weights * pattern)) * self.drops for pattern in nuisance.patterns])
+        forms = self.changes[:, self.active].T @ columns
+        return np.asarray(forms @ nuisance.covariance(weights) @ forms.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +165,7 @@ class Fit:
 
     model: MaterialModel
     parameters: Parameters
-    #: Σ w r² over the number of measured values.
+    #: rᵀ P r over the number of measured values.
     chi_square: float
     penalty: float
     residual: Values
@@ -161,7 +179,7 @@ def fit(
     state = _evaluated(model, start, fine)
     for _ in range(steps):
         near = coarse.linearised(model, state.parameters)
-        step = newton_step(near, state, system.weights)
+        step = newton_step(near, state, system)
         following = None
         for halving in range(HALVINGS):
             trial = _evaluated(model, state.parameters + step * 0.5**halving, fine)
@@ -177,14 +195,14 @@ def fit(
     return state
 
 
-def newton_step(near: Linearised, state: Fit, weights: Values) -> Parameters:
+def newton_step(near: Linearised, state: Fit, system: SensorSystem) -> Parameters:
     """-(JᵀwJ + R)⁻¹ gradient, of bounded length; parameters that change nothing follow the prior."""
     precision, slope = state.model.quadratic(state.parameters)
     active = near.active
-    curvature = near.curvature(weights, precision=np.float32)
+    curvature = near.curvature(system, precision=np.float32 if system.nuisance is None else np.float64)
     curvature[np.diag_indices_from(curvature)] *= 1 + ROUNDING
     total = curvature + precision[active][:, active].toarray()
-    gradient = near.gradient(weights * state.residual) + slope
+    gradient = near.gradient(system.weighted(state.residual)) + slope
     step = np.zeros(len(gradient))
     step[active] = -dense.solve(total, gradient[active], assume_a="pos", overwrite_a=True, check_finite=False)
     return step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
@@ -205,7 +223,7 @@ def _compressed(columns: Float[np.ndarray, "link column"]) -> Float[np.ndarray, 
 def _evaluated(model: MaterialModel, parameters: Parameters, fine: Solver) -> Fit:
     system = fine.system
     residual = np.where(system.weights > 0, system.values - fine.predicted(model, parameters), 0.0)
-    chi_square = float(np.sum(system.weights * residual**2)) / system.count
+    chi_square = float(np.sum(residual * system.weighted(residual))) / system.count
     return Fit(model, parameters, chi_square, model.penalty(parameters), residual)
 
 

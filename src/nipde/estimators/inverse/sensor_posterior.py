@@ -2,23 +2,18 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg as dense
 import scipy.sparse as sparse
 from jaxtyping import Float
 from scipy.sparse.linalg import SuperLU
-from scipy.stats import norm
 
 from nipde.context.sensors import Sensors
 from nipde.discretisation.interpolation import Interpolation, moments_on, multilinear
-from nipde.estimators.inverse.material_models import Phases
+from nipde.estimators.inverse.inverse_problem import Candidate
 from nipde.estimators.inverse.output_error import Fit
 from nipde.grid import Grid
-
-if TYPE_CHECKING:
-    from nipde.estimators.inverse.sensor_inversion import Candidate
 
 Loads = Float[np.ndarray, "pair *space"]
 
@@ -27,15 +22,17 @@ Loads = Float[np.ndarray, "pair *space"]
 class SensorPosterior:
     """On the nodes of the data's grid."""
 
-    best: "Candidate"
+    best: Candidate
     grid: Grid
     interpolation: Interpolation
-    #: Deviation of the solver's error.
-    discretisation: float
+    #: Deviation of the errors of solver and model, as a share of a response's root mean square.
+    relative_error: float
     #: Deviations times this: √χ² where that is above 1.
     widened: float = 1.0
     #: Fits of other models that explain the readings, too: their distance is part of the deviation.
     others: tuple[Fit, ...] = ()
+    #: Deviation of a gain that all loads have in common, where gains are unknown.
+    common_gain: float = 0.0
 
     def response_deviation(self, loads: Loads) -> Loads:
         """Of responses at unknown nodes; 0 where they are given."""
@@ -53,7 +50,9 @@ class SensorPosterior:
         inner = np.flatnonzero(self.grid.unknown.ravel())
         for number, drop in enumerate(drops.T):
             rows = changes.T @ (green * drop[:, None])
-            variance[number, inner] = self._summed(rows) + self.discretisation**2
+            response = nodes @ responses[:, number]
+            errors = self.relative_error**2 * np.mean(response**2) + (self.common_gain * response) ** 2
+            variance[number, inner] = self._summed(rows) + errors
         for other in self.others:
             apart = responses - solver.factor(other.model, other.parameters).solve(right)
             variance[:, inner] += (nodes @ apart).T ** 2
@@ -61,31 +60,14 @@ class SensorPosterior:
 
     def log_deviation(self) -> Float[np.ndarray, "*space"]:
         """Of log b, with the distance of other models that explain the readings."""
-        variance = self._own_log_deviation() ** 2
-        points = np.stack([x.ravel() for x in self.grid.coordinates], -1)
-        own = self.best.fit.model.at(self.best.fit.parameters, points)
-        for other in self.others:
-            variance += (other.model.at(other.parameters, points) - own).reshape(self.grid.shape) ** 2
-        return np.sqrt(variance)
-
-    def _own_log_deviation(self) -> Float[np.ndarray, "*space"]:
-        """Where an interface may pass, the height of its step is in it."""
         model, parameters = self.best.fit.model, self.best.fit.parameters
-        at = multilinear(model.grid, np.stack([x.ravel() for x in self.grid.coordinates], -1))
-        _, derivative = model.log_coefficient(parameters, at)
-        if not isinstance(model, Phases):
-            return self.widened * np.sqrt(self._variance(derivative)).reshape(self.grid.shape)
-        sets, levels = model.parts(parameters)
-        size = model.grid.size
-        kept = sparse.diags_array((np.arange(len(parameters)) >= model.interfaces * size).astype(float))
-        variance = self._variance((derivative @ kept).tocsr())
-        for number, (level_set, height) in enumerate(zip(sets, levels[1:], strict=True)):
-            before, after = number * size, len(parameters) - (number + 1) * size
-            rows = sparse.hstack([sparse.csr_array((at.shape[0], width)) if width else at
-                                  for width in (before, 0, after)], format="csr")  # fmt: skip
-            share = norm.cdf(at @ level_set / np.sqrt(self._variance(rows) + model.width**2))
-            variance += height**2 * share * (1 - share)
-        return self.widened * np.sqrt(variance).reshape(self.grid.shape)
+        points = np.stack([x.ravel() for x in self.grid.coordinates], -1)
+        variance = self.widened**2 * model.log_variance(parameters, multilinear(model.grid, points), self._variance)
+        variance += self.common_gain**2
+        own = model.at(parameters, points)
+        for other in self.others:
+            variance += (other.model.at(other.parameters, points) - own) ** 2
+        return np.sqrt(variance).reshape(self.grid.shape)
 
     def identifiable(self) -> Float[np.ndarray, "*space"]:
         """1 - posterior over prior variance of log b, the prior's that of the model or of the material itself."""

@@ -1,0 +1,227 @@
+"""One system on the grids that it is computed on: the readings' deviations, minima of models, and how they compare."""
+
+from dataclasses import dataclass, replace
+from math import ceil, log, sqrt
+
+import numpy as np
+import scipy.linalg as dense
+import torch
+from jaxtyping import Float
+
+from nipde.context.sensor_pairs import SensorPairs
+from nipde.discretisation.interpolation import Interpolation, isolated
+from nipde.errors import PairsError
+from nipde.estimators.inverse.material_models import MaterialModel, MaternField, Parameters
+from nipde.estimators.inverse.nuisance import OUTLYING, Nuisance, NuisanceKind, bearing_outliers, usual_size
+from nipde.estimators.inverse.output_error import Fit, Linearised, SensorSystem, Solver, Values, fit
+from nipde.grid import Grid
+
+#: The error of a solver falls at least with this power of the spacing.
+ORDER = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A fitted model, its derivatives, and its Bayesian information criterion."""
+
+    fit: Fit
+    near: Linearised
+    #: JᵀwJ and R on the active parameters.
+    curvature: Float[np.ndarray, "active active"]
+    precision: Float[np.ndarray, "active active"]
+    #: F, the effective number of parameters, with those of errors that have a pattern.
+    effective_dof: float
+    criterion: float
+
+    def excess(self, count: int) -> float:
+        """log of χ² over its expectation for so many readings, 1 - F/n."""
+        return log(self.fit.chi_square / self.expected(count))
+
+    def expected(self, count: int) -> float:
+        """Of χ²."""
+        return max(1 - self.effective_dof / count, 0.05)
+
+
+@dataclass(frozen=True, eq=False)
+class InverseProblem:
+    """One system on the grids that it is computed on."""
+
+    pairs: SensorPairs
+    #: Nodes of the material.
+    nodes: Grid
+    coarse: Solver
+    fine: Solver
+    #: Standard deviation of every reading, and that of the solver's error in it.
+    deviation: Values
+    discretisation: Values
+    #: Errors that the readings may have beside noise.
+    nuisance: tuple[NuisanceKind, ...] = ()
+
+    @classmethod
+    def of(
+        cls, pairs: SensorPairs, *, material: int, solver: int, nuisance: tuple[NuisanceKind, ...] = ()
+    ) -> "InverseProblem":
+        """On grids with so many intervals."""
+        grid = pairs.grid
+        mean = float(np.prod([axis.intervals for axis in grid.axes]) ** (1 / grid.dimension))
+        readings = pairs.readings.T.numpy().astype(np.float64)
+        measured = np.isfinite(readings)
+        if not np.any(readings[measured]):
+            raise PairsError(expected="readings other than 0", got="zeros", remedy="check the readings")
+        whitening = None
+        if pairs.covariance is not None:
+            root = np.linalg.cholesky(pairs.covariance.numpy())
+            whitening = np.linalg.inv(root)
+            readings = whitening @ readings
+        values, loads = np.where(measured, readings, 0.0), pairs.loads[:, 0].numpy().astype(np.float64)
+        system = SensorSystem(grid, loads, pairs.sensors, values, measured.astype(float), whitening)
+        nodes, fine = _resampled(grid, material / mean), grid.refine(max(1, ceil(solver / mean)))
+        kind: Interpolation = "points" if np.array_equal(isolated(loads, grid), loads != 0) else "spline"
+        return _on(pairs, system, nodes, fine, kind, np.ones(values.shape), np.zeros(values.shape), nuisance)
+
+    @property
+    def values(self) -> Values:
+        """Readings, 0 where there is none."""
+        return self.fine.system.values
+
+    @property
+    def measured(self) -> Values:
+        """Where there is one."""
+        return self.fine.system.weights > 0
+
+    @property
+    def count(self) -> int:
+        """Number of readings."""
+        return self.fine.system.count
+
+    @property
+    def size(self) -> float:
+        """Root mean square of the readings."""
+        return float(np.sqrt(np.sum(self.values**2) / self.count))
+
+    def refined(self, factor: float) -> "InverseProblem":
+        """On a finer grid of the material."""
+        grid, system = _resampled(self.nodes, factor), self.fine.system
+        fine, kind = self.fine.grid, self.fine.interpolation
+        return _on(self.pairs, system, grid, fine, kind, self.deviation, self.discretisation, self.nuisance)
+
+    def with_noise(self, deviation: Values) -> "InverseProblem":
+        """With other deviations."""
+        system = replace(self.fine.system, weights=np.where(self.measured, 1 / deviation**2, 0.0))
+        return replace(self._with_system(system), deviation=deviation)
+
+    def _with_system(self, system: SensorSystem) -> "InverseProblem":
+        return replace(self, coarse=self.coarse.with_system(system), fine=self.fine.with_system(system))
+
+    def with_better_interpolation(self, model: MaterialModel, parameters: Parameters) -> "InverseProblem":
+        """Loads by cosines instead of splines where the readings fit better with them."""
+        if self.fine.interpolation == "points":
+            return self
+        other = self._interpolating("cosine")
+        return min(self, other, key=lambda one: one.misfit(model, parameters) * (1.0 if one is other else 0.98))
+
+    def reconsidered(self, state: Fit) -> tuple["InverseProblem", Parameters]:
+        """The other interpolation of the loads if the readings fit better with it, after a few steps of its own."""
+        if self.fine.interpolation == "points":
+            return self, state.parameters
+        other = self._interpolating("cosine" if self.fine.interpolation == "spline" else "spline")
+        moved = other.minimised(state.model, state.parameters, steps=3)
+        return (other, moved.parameters) if moved.chi_square < 0.98 * state.chi_square else (self, state.parameters)
+
+    def _interpolating(self, kind: Interpolation) -> "InverseProblem":
+        system, grid = self.fine.system, self.fine.grid
+        return _on(self.pairs, system, self.nodes, grid, kind, self.deviation, self.discretisation, self.nuisance)
+
+    def with_errors_beside(
+        self, model: MaterialModel, parameters: Parameters, *, effective_dof: float = 0.0
+    ) -> "InverseProblem":
+        """Deviations as stated or from the residuals, and the solver's error: from its difference to a coarser one.
+
+        Errors with a pattern, and outliers, are those that the readings may have and show beside this material.
+        """
+        predicted = self.fine.predicted(model, parameters)
+        apart = self.coarse.predicted(model, parameters) - predicted
+        share = float(np.mean(np.array(self.fine.grid.spacing) / np.array(self.nodes.spacing))) ** ORDER
+        usual = 1.5 * float(np.median(np.abs(apart[self.measured])))
+        error = np.hypot(apart, usual) * share / (1 - share)
+        problem = self._with_system(replace(self.fine.system, nuisance=Nuisance.of(self.nuisance, predicted)))
+        residual = problem.residual(model, parameters)
+        if self.pairs.covariance is not None:
+            deviation = np.hypot(1.0, error)
+        elif self.pairs.noise is not None:
+            stated = torch.as_tensor(self.pairs.noise, dtype=torch.float64).expand(self.pairs.readings.shape).T.numpy()
+            deviation = np.hypot(stated, error)
+        else:  # the solver's error is in the residuals
+            clipped = np.minimum(np.abs(residual), OUTLYING * usual_size(residual))
+            variance = float(np.sum((clipped if "outliers" in self.nuisance else residual) ** 2))
+            variance /= max(self.count - effective_dof, 0.1 * self.count)
+            deviation = np.full(error.shape, sqrt(variance))
+        deviation = np.maximum(deviation, 1e-9 * self.size)
+        if "outliers" in self.nuisance:
+            deviation = bearing_outliers(deviation, residual)
+        return replace(problem.with_noise(deviation), discretisation=error)
+
+    def log_constant(self) -> float:
+        """log b of the best constant coefficient: u ≈ u₁/b."""
+        unit = self.coarse.predicted(MaternField(self.nodes), np.zeros(self.nodes.size)) * self.measured
+        own, across = float(np.sum(unit**2)), float(np.sum(unit * self.values))
+        if not own > 0:
+            raise PairsError(expected="loads that reach a sensor", got="none", remedy="check the loads")
+        return log(own / across if across > 0 else sqrt(own / float(np.sum(self.values**2))))
+
+    def mean_gain_deviation(self, state: Fit) -> float:
+        """Of the mean of the loads' gains, which no reading tells: that of independent gains as they are estimated."""
+        system = self.fine.system
+        if "gain" not in self.nuisance or system.nuisance is None:
+            return 0.0
+        place = [kind for kind in self.nuisance if kind != "outliers"].index("gain")
+        gains = system.nuisance.estimated(system.weights * state.residual, system.weights)[place]
+        return float(np.std(gains) / sqrt(len(gains)))
+
+    def misfit(self, model: MaterialModel, parameters: Parameters) -> float:
+        """Sum of squared residuals, without errors that have a pattern."""
+        return float(np.sum(self.residual(model, parameters) ** 2))
+
+    def residual(self, model: MaterialModel, parameters: Parameters) -> Values:
+        """Readings without predictions, and without errors that have a pattern."""
+        system = self.fine.system
+        residual = np.where(self.measured, self.values - self.fine.predicted(model, parameters), 0.0)
+        if system.nuisance is None:
+            return residual
+        explained = system.nuisance.explained(system.weights * residual, system.weights)
+        return np.where(self.measured, residual - explained, 0.0)
+
+    def minimised(
+        self, model: MaterialModel, start: Parameters, *, steps: int, tolerance: float = 1e-4, coarse: bool = False
+    ) -> Fit:
+        """The nearest minimum, or so many steps towards it."""
+        fine = self.coarse if coarse else self.fine
+        return fit(model, start, coarse=self.coarse, fine=fine, steps=steps, tolerance=tolerance)
+
+    def candidate(self, model: MaterialModel, start: Parameters, *, steps: int) -> Candidate:
+        """The minimum with its curvature."""
+        state = self.minimised(model, start, steps=steps)
+        near = self.coarse.linearised(model, state.parameters)
+        curvature = near.curvature(self.fine.system)
+        precision = model.quadratic(state.parameters)[0][near.active][:, near.active].toarray()
+        held = np.trace(dense.solve(curvature + precision, precision, assume_a="pos"))
+        system = self.fine.system
+        effective_dof = len(curvature) - float(held)
+        effective_dof += 0.0 if system.nuisance is None else system.nuisance.dof(system.weights)
+        criterion = self.count * log(max(state.chi_square, 1e-3)) + effective_dof * log(self.count)
+        return Candidate(state, near, curvature, precision, effective_dof, criterion)
+
+
+def _on(
+    pairs: SensorPairs, system: SensorSystem, nodes: Grid, fine: Grid, kind: Interpolation, deviation: Values,
+    discretisation: Values, nuisance: tuple[NuisanceKind, ...],
+) -> InverseProblem:  # fmt: skip
+    return InverseProblem(
+        pairs, nodes, Solver(nodes, system, nodes=nodes, per_axis=3, interpolation=kind),
+        Solver(fine, system, nodes=nodes, per_axis=2, interpolation=kind), deviation, discretisation, nuisance,
+    )  # fmt: skip
+
+
+def _resampled(grid: Grid, factor: float) -> Grid:
+    """The same box with about `factor` times as many intervals."""
+    return replace(grid, axes=tuple(axis.resampled(max(8, round(axis.intervals * factor))) for axis in grid.axes))

@@ -1,0 +1,159 @@
+"""Materials of few phases: interfaces are the zeros of level sets φ, log b is constant between them."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sparse
+from jaxtyping import Float
+from scipy.ndimage import distance_transform_edt
+from scipy.spatial import cKDTree
+from scipy.stats import norm
+
+from nipde.estimators.inverse.material_models import (
+    TINY,
+    AtPoints,
+    MaterialModel,
+    Parameters,
+    VarianceOf,
+    interpolated,
+)  # fmt: skip
+from nipde.grid import Grid
+
+
+@dataclass(frozen=True)
+class LevelSetPhases(MaterialModel):
+    """log b = t₀ + Σ_k δ_k σ(φ_k / w): θ holds the level sets φ_k in units of the spacing, then t₀, δ_1, …
+
+    σ rises from 0 to 1 within the width w. The prior wants interfaces of small curvature: ½ λ |Δ φ|² near them.
+    """
+
+    interfaces: int = 1
+    #: λ.
+    stiffness: float = 0.1
+    #: w in units of the spacing.
+    width: float = 0.25
+
+    def log_coefficient(
+        self, parameters: Parameters, interpolation: sparse.csr_array
+    ) -> tuple[AtPoints, sparse.csr_array]:
+        """Constant but near interfaces."""
+        sets, levels = self.parts(parameters)
+        log = np.full(interpolation.shape[0], levels[0])
+        columns, heights = [], [np.ones((len(log), 1))]
+        for level_set, height in zip(sets, levels[1:], strict=True):
+            rise = np.tanh(interpolation @ level_set / self.width)
+            share = (1 + rise) / 2
+            log += height * share
+            slope = height * (1 - rise**2) / (2 * self.width)
+            columns.append(sparse.diags_array(slope) @ interpolation)
+            heights.append(share[:, None])
+        derivative = sparse.hstack([*columns, sparse.csr_array(np.hstack(heights))], format="csr")
+        return log, derivative
+
+    def moved(self, parameters: Parameters, *, to: Grid) -> tuple[Self, Parameters]:
+        """Level sets interpolated, in units of the other spacing."""
+        sets, levels = self.parts(parameters)
+        unit = float(np.mean(np.array(self.grid.spacing) / np.array(to.spacing)))
+        return replace(self, grid=to), np.concatenate([*(unit * interpolated(s, self.grid, to) for s in sets), levels])
+
+    def sharp(self, parameters: Parameters, interpolation: sparse.csr_array) -> AtPoints:
+        """By the signs of the level sets."""
+        sets, levels = self.parts(parameters)
+        return levels[0] + ((interpolation @ sets.T) > 0) @ levels[1:]
+
+    def log_variance(self, parameters: Parameters, interpolation: sparse.csr_array, variance: VarianceOf) -> AtPoints:
+        """Of the levels, and where an interface may pass the height of its step: h² p (1 - p).
+
+        p follows from the distance to the interface and the deviation of its position there.
+        """
+        _, derivative = self.log_coefficient(parameters, interpolation)
+        sets, levels = self.parts(parameters)
+        size = self.grid.size
+        of_levels = sparse.diags_array((np.arange(len(parameters)) >= self.interfaces * size).astype(float))
+        total = variance((derivative @ of_levels).tocsr())
+        for number, (level_set, height) in enumerate(zip(sets, levels[1:], strict=True)):
+            distance = signed_distance(self.grid, level_set)
+            near = np.flatnonzero(np.abs(distance) < 1)
+            if not len(near):
+                continue
+            slope = np.sqrt(sum(part**2 for part in np.gradient(level_set.reshape(self.grid.shape)))).ravel()[near]
+            rows = sparse.eye_array(size, len(parameters), k=number * size, format="csr")[near]
+            position = variance(rows) / np.maximum(slope, 0.3) ** 2  # of the interface, in squared spacings
+            beside = cKDTree(self._places(near)).query(self._places(np.arange(size)))[1]
+            deviation = np.sqrt(interpolation @ position[beside] + self.width**2)
+            share = norm.cdf(interpolation @ distance / deviation)
+            total = total + height**2 * share * (1 - share)
+        return total
+
+    def _places(self, nodes: np.ndarray) -> Float[np.ndarray, "node axis"]:
+        return np.stack(np.unravel_index(nodes, self.grid.shape), -1).astype(float)
+
+    def penalty(self, parameters: Parameters) -> float:
+        """½ λ Σ |L φ|²."""
+        return sum(
+            self.stiffness / 2 * float(np.sum((_bending(self.grid) @ one) ** 2)) for one in self.parts(parameters)[0]
+        )
+
+    def quadratic(self, parameters: Parameters) -> tuple[sparse.csr_array, Parameters]:
+        """λ Lᵀ L of every level set; levels are free."""
+        bending = _bending(self.grid)
+        one = self.stiffness * (bending.T @ bending) + TINY * sparse.eye_array(self.grid.size)
+        precision = sparse.block_diag([*[one] * self.interfaces, TINY * sparse.eye_array(self.interfaces + 1)])
+        gradient = np.zeros(len(parameters))
+        for number, level_set in enumerate(self.parts(parameters)[0]):
+            own = slice(number * self.grid.size, (number + 1) * self.grid.size)
+            gradient[own] = self.stiffness * (bending.T @ (bending @ level_set))
+        return sparse.csr_array(precision), gradient
+
+    def parts(self, parameters: Parameters) -> tuple[Float[np.ndarray, "interface node"], Float[np.ndarray, " level"]]:
+        """Level sets, and the levels t₀, δ_1, …"""
+        size = self.interfaces * self.grid.size
+        return parameters[:size].reshape(self.interfaces, -1), parameters[size:]
+
+    def start(self, log_coefficient: Float[np.ndarray, " node"]) -> Parameters:
+        """Interfaces where a field crosses the thresholds between its clusters."""
+        levels = clusters(log_coefficient, self.interfaces + 1)
+        cuts = (levels[1:] + levels[:-1]) / 2
+        sets = [signed_distance(self.grid, log_coefficient - cut) for cut in cuts]
+        return np.concatenate([*sets, levels[:1], np.diff(levels)])
+
+
+def clusters(values: Float[np.ndarray, " node"], count: int) -> Float[np.ndarray, " level"]:
+    """Medians of the clusters of k-means in one dimension, rising."""
+    centres = np.quantile(values, (np.arange(count) + 0.5) / count)
+    for _ in range(50):
+        label = np.abs(values[:, None] - centres).argmin(axis=1)
+        moved = np.array([values[label == k].mean() if np.any(label == k) else centres[k] for k in range(count)])
+        if np.allclose(moved, centres, atol=1e-9):
+            break
+        centres = moved
+    label = np.abs(values[:, None] - centres).argmin(axis=1)
+    return np.sort([np.median(values[label == k]) if np.any(label == k) else centres[k] for k in range(count)])
+
+
+def signed_distance(grid: Grid, field: Float[np.ndarray, " node"], *, refine: int = 8) -> Float[np.ndarray, " node"]:
+    """Distance to the zeros of a multilinear field in units of the spacing, negative where it is negative."""
+    fine = grid.refine(refine)
+    positive = grid.interpolate(field.reshape(grid.shape), to=fine) > 0
+    if positive.all() or not positive.any():
+        return np.where(field > 0, 1.0, -1.0) * max(grid.shape)
+    inside, outside = (distance_transform_edt(side) for side in (positive, ~positive))
+    distance = np.where(positive, inside - 0.5, 0.5 - outside) / refine
+    return fine.restrict(distance, to=grid).reshape(-1)
+
+
+def _bending(grid: Grid) -> sparse.csr_array:
+    """Second differences along every axis, one row per inner node."""
+    rows = []
+    for place, axis in enumerate(grid.axes):
+        second: Any = sparse.diags_array([1.0, -2.0, 1.0], offsets=[0, 1, 2], shape=(axis.nodes - 2, axis.nodes))
+        if axis.boundary.periodic:
+            shift = sparse.csr_array(np.roll(np.eye(axis.nodes), 1, axis=1))
+            second = shift - 2 * sparse.eye_array(axis.nodes) + shift.T
+        parts = [second if other == place else sparse.eye_array(one.nodes) for other, one in enumerate(grid.axes)]
+        total: Any = parts[0]
+        for part in parts[1:]:
+            total = sparse.kron(total, part)
+        rows.append(total)
+    return sparse.csr_array(sparse.vstack(rows))

@@ -1,0 +1,81 @@
+"""Errors of a measurement that have a pattern: y = H u + Σ_k a_k B_k + noise, a_k ~ N(0, s_k²) for every pair.
+
+A load that is off by a gain changes all readings of its pair in proportion, a shifted zero by the same amount. The
+numbers a are integrated out: the precision of the readings is W - W B Cov(a) Bᵀ W. Gains have mean 0 over the pairs:
+one that all loads have in common cannot be told from a stiffer material.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import block_diag, null_space
+
+NuisanceKind = Literal["gain", "offset", "outliers"]
+#: A residual beyond so many deviations is an outlier: its deviation is then what makes it so many.
+OUTLYING = 3.0
+#: Prior deviation of a gain, and of an offset as a share of the readings' root mean square.
+GAIN, OFFSET = 0.1, 0.3
+Values = Float[np.ndarray, "sensor pair"]
+
+
+@dataclass(frozen=True, eq=False)
+class Nuisance:
+    """Patterns B over the sensors of every pair, and the deviations s of their sizes."""
+
+    patterns: Float[np.ndarray, "kind sensor pair"]
+    deviations: Float[np.ndarray, " kind"]
+    #: Whether the sizes have mean 0 over the pairs.
+    centred: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, kinds: tuple[NuisanceKind, ...], predicted: Values) -> "Nuisance | None":
+        """Around predicted readings; None where no kind has a pattern."""
+        size = float(np.sqrt(np.mean(predicted**2)))
+        known = {"gain": (predicted, GAIN, True), "offset": (np.ones_like(predicted), OFFSET * size, False)}
+        chosen = [known[kind] for kind in kinds if kind in known]
+        if not chosen:
+            return None
+        patterns, deviations, centred = zip(*chosen, strict=True)
+        return cls(np.stack(patterns), np.array(deviations), centred)
+
+    def covariance(self, weights: Values) -> Float[np.ndarray, "size size"]:
+        """Of all sizes a, kind by kind, given the readings: N (S⁻² + Nᵀ Bᵀ W B N)⁻¹ Nᵀ, N the free directions."""
+        free = self._free()
+        prior = np.repeat(self.deviations**-2, self.patterns.shape[2])
+        return np.asarray(free @ np.linalg.solve(free.T @ (np.diag(prior) + self._products(weights)) @ free, free.T))
+
+    def estimated(self, weighted: Values, weights: Values) -> Float[np.ndarray, "kind pair"]:
+        """a, from residuals that are multiplied with their weights."""
+        forms = np.einsum("ksp,sp->kp", self.patterns, weighted)
+        return (self.covariance(weights) @ forms.ravel()).reshape(forms.shape)
+
+    def explained(self, weighted: Values, weights: Values) -> Values:
+        """B a."""
+        return np.einsum("ksp,kp->sp", self.patterns, self.estimated(weighted, weights))
+
+    def dof(self, weights: Values) -> float:
+        """Effective number of the sizes."""
+        return float(np.sum(self.covariance(weights) * self._products(weights)))
+
+    def _free(self) -> Float[np.ndarray, "size direction"]:
+        pairs = self.patterns.shape[2]
+        without_mean = null_space(np.ones((1, pairs)))
+        return np.asarray(block_diag(*(without_mean if centred else np.eye(pairs) for centred in self.centred)))
+
+    def _products(self, weights: Values) -> Float[np.ndarray, "size size"]:
+        """Bᵀ W B."""
+        products = np.einsum("ksp,sp,lsp->klp", self.patterns, weights, self.patterns)
+        return np.block([[np.diag(one) for one in row] for row in products])
+
+
+def bearing_outliers(deviation: Values, residual: Values) -> Values:
+    """Deviations that are larger where a residual is an outlier, by the noise or by most of the residuals."""
+    return deviation * np.maximum(1, np.abs(residual) / (OUTLYING * np.maximum(deviation, usual_size(residual))))
+
+
+def usual_size(residual: Values) -> float:
+    """Standard deviation of most of the residuals."""
+    shown = residual[residual != 0]
+    return 1.4826 * float(np.median(np.abs(shown))) if len(shown) else 0.0
