@@ -117,7 +117,8 @@ def measure(
     known = set(before or {})
     systems = BUDGETS[budget]
     jobs = [(row, number) for number in range(max(systems.values())) for row in rows if number < systems[row.table]]
-    jobs.sort(key=lambda job: (job[1], crc32(job[0].name.encode())))  # what is interrupted is spread over all rows
+    # What is interrupted is spread over all tables and rows.
+    jobs.sort(key=lambda job: (job[1] + crc32(job[0].name.encode()) / 2**32) / systems[job[0].table])
     due = [job for job in jobs if _name(*job) not in known and not _path(folder, *job).exists()]
     with campaign.workers(workers) as pool:
         for done in as_completed([pool.submit(judged, row, number, folder) for row, number in due]):
