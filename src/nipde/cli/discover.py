@@ -8,8 +8,10 @@ from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import one_thread, progress, say
 from nipde.discovery.discover import discover
 from nipde.discovery.material import MOST_PHASES
+from nipde.errors import PairsError
 from nipde.estimators.inverse.adjoint import BASELINES
-from nipde.estimators.registry import factory
+from nipde.estimators.inverse.nuisance import NuisanceKind
+from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.measurements.measurement import Measurement
 from nipde.report.files import check_folder
 from nipde.report.statements import statements
@@ -23,6 +25,7 @@ ABOUT = (
     "summary.json."
 )
 EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m --quantity transmissivity --out result"
+OUTPUT_ERROR = "output-error"
 #: Below this share of measured nodes, weights that were trained on full fields are not used unless asked for.
 FULL = 0.8
 
@@ -37,7 +40,12 @@ def run(words: list[str]) -> int:
     """Entry of the verb."""
     parsed = parser("discover", ABOUT, example=EXAMPLE)
     add_measurement(parsed)
-    add_weights(parsed, material=True, default="", more="output-error for few or scattered sensors")
+    add_weights(
+        parsed,
+        material=True,
+        default="",
+        more=f"{OUTPUT_ERROR}, the default for few or scattered sensors; darcy is for full fields",
+    )
     parsed.add_argument(
         "--quantity", type=str, default="coefficient", help="what b is called in the report, such as transmissivity"
     )
@@ -47,6 +55,11 @@ def run(words: list[str]) -> int:
     parsed.add_argument(
         "--piecewise-constant", type=bool | None, default=None,
         help="whether b is constant within each material; if left out, what predicts held-out tests better",
+    )  # fmt: skip
+    parsed.add_argument(
+        "--nuisance", type=list[NuisanceKind], default=[],
+        help="errors that the readings may have beside noise: gain (of the load, in every test), offset (of all "
+        "readings of a test), outliers; [gain,offset] for several; estimates by output error",
     )  # fmt: skip
     parsed.add_argument(
         "--level", type=between_0_and_1, default=0.9, help="nominal probability that the error bounds contain b"
@@ -63,11 +76,18 @@ def run(words: list[str]) -> int:
     options = parsed.parse_args(words)
     check_folder(options.out)
     one_thread()
+    if options.nuisance and options.weights not in ("", OUTPUT_ERROR):
+        raise PairsError(
+            expected=f"--weights {OUTPUT_ERROR}", got=f"--nuisance with --weights {options.weights}",
+            remedy="leave out one of them",
+        )  # fmt: skip
+    model: Any = load(options.weights) if options.weights not in ("", OUTPUT_ERROR) else None
     measurement = measurement_of(options)
     say(measurement.interpretation())
-    chosen = options.weights or ("output-error" if few_sensors(measurement) else "darcy")
-    model: Any = factory(chosen)() if chosen == "output-error" else load(chosen)
-    if not options.weights and chosen == "output-error":
+    by_output_error = options.weights == OUTPUT_ERROR or options.nuisance or few_sensors(measurement)
+    if model is None:
+        model = SensorInversion(nuisance=tuple(options.nuisance)) if by_output_error else load("darcy")
+    if not options.weights and not options.nuisance and by_output_error:
         say("Readings at few or scattered points: estimated by output error, without interpolation; bands are those of "
             "the posterior.")  # fmt: skip
     baselines = BASELINES if options.baselines else {}

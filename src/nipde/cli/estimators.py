@@ -40,8 +40,7 @@ def add_weights(to: ArgumentParser, *, material: bool, default: str = "darcy", m
         "--weights",
         type=str,
         default=default,
-        help=f"trained model: {', '.join(suited)}, or a file or folder of your own"
-        + (f"; or {more}; if left out, darcy, or this where it fits better" if more else ""),
+        help=f"trained model: {', '.join(suited)}, or a file or folder of your own" + (f"; or {more}" if more else ""),
     )
 
 

@@ -62,6 +62,7 @@ def discover(
     progress("held-out pairs")
     parts = split(pairs)
     readings = measurement.readings if getattr(estimator, "from_sensors", False) else None
+    estimator = with_prior(estimator, piecewise_constant=piecewise_constant)
     if readings is not None:
         held_out = None if parts is None else at_sensors(estimator, readings, parts)
     else:
@@ -128,8 +129,7 @@ def at_sensors(estimator: Any, readings: SensorPairs, parts: Split) -> HeldOut:
     _, queries, indices = parts
     kernel = estimator(readings.take(np.setdiff1d(np.arange(readings.count), indices)))
     fields = predictions(kernel, queries, indices)
-    matrix = readings.sensors.matrix(readings.grid)
-    predicted = (matrix @ fields.predicted.reshape(len(indices), -1).T).T
+    predicted = kernel.laws[0].readings(fields.loads.astype(np.float64), readings.sensors.matrix)
     measured = readings.readings[list(indices)].numpy()
     off = np.where(np.isfinite(measured), predicted - measured, 0.0)
     sizes = np.linalg.norm(np.nan_to_num(measured), axis=1)
@@ -153,6 +153,13 @@ def baseline(name: str, estimator: Estimator, context: Pairs, queries: Pairs | N
     return Baseline(name, values, error, seconds)
 
 
+def with_prior(estimator: Any, *, piecewise_constant: bool | None) -> Any:
+    """An estimator that chooses its prior by itself, told of the choice if one was made."""
+    if piecewise_constant is None or not getattr(estimator, "from_sensors", False):
+        return estimator
+    return replace(estimator, piecewise_constant=piecewise_constant)
+
+
 def selected(
     estimator: Any, parts: Split | None, *, piecewise_constant: bool | None = None
 ) -> tuple[Estimator, HeldOut | None]:
@@ -161,6 +168,8 @@ def selected(
     Estimators without `with_piecewise_constant_prior` have one prior only.
     """
     candidates = [estimator]
+    if getattr(estimator, "from_sensors", False):
+        piecewise_constant = None
     alternative = getattr(estimator, "with_piecewise_constant_prior", None)
     if piecewise_constant:
         if alternative is None:

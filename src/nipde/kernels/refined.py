@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sparse
 import torch
 from jaxtyping import Float
 from scipy.sparse.linalg import SuperLU
@@ -72,8 +73,15 @@ class RefinedLaw:
 
     def solve(self, loads: Loads) -> Loads:
         """Responses at the nodes of the data."""
+        return self.solver_grid.restrict(self._solved(loads), to=self.grid)
+
+    def readings(self, loads: Loads, matrix: Callable[[Grid], sparse.csr_array]) -> Float[np.ndarray, "pair sensor"]:
+        """What sensors read, anywhere in the box; `matrix` is theirs on a grid."""
+        return np.asarray((matrix(self.solver_grid) @ self._solved(loads).reshape(len(loads), -1).T).T)
+
+    def _solved(self, loads: Loads) -> Loads:
         moments = moments_on(loads, self.grid, to=self.solver_grid, kind=self.interpolation, split=False)
-        return self.solver_grid.restrict(self._inverse(moments), to=self.grid)
+        return self._inverse(moments)
 
     def solve_transposed(self, loads: Loads) -> Loads:
         """The transpose of the kernel, weights included as in `solve`."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from nipde.context.pairs import Pairs
@@ -101,7 +102,10 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
                 got=len(loads),
                 remedy="number the loads with pair =, or give the table of amounts a row for each response",
             )  # fmt: skip
-        noise, on_noise = noise_level(description, files, gridded.response[gridded.mask])
+        measured = gridded.response[gridded.mask]
+        if gridded.interpolated:  # a share is one of what was read, not of what lies between
+            measured = np.concatenate([one.response[one.valid] for file in files for one in file.data])
+        noise, on_noise = noise_level(description, files, measured)
         mask = None if gridded.mask.all() else gridded.mask
         pairs = Pairs.from_arrays(loads, gridded.response, grid=gridded.grid, mask=mask, noise=noise)
     sources = tuple(Source(printable(raw.path.name), raw.format, raw.sha256) for raw in raws)

@@ -180,8 +180,8 @@ def law_of(
     )  # fmt: skip
     factors = torch.tensor(norm.ppf([[(1 + level) / 2] * 2 for level in LEVELS]))
     score = best.excess(count) / sqrt(2 / count + ALLOWED**2)
-    scores = {"misfit": max(score, 0.0), **residual_scores(best.fit, problem)}
-    test = OutlierTest({name: torch.tensor(value) for name, value in scores.items()}, LIMIT)
+    scores = {"misfit": score, **residual_scores(best.fit, problem)}
+    test = OutlierTest({name: torch.tensor(max(value, 0.0)) for name, value in scores.items()}, LIMIT)
     summary = {
         "model": name, "chi_square": chi_square, "effective_dof": best.effective_dof, "readings": count,
         "noise_stated": problem.pairs.noise is not None or problem.pairs.covariance is not None, "noise": noise,
