@@ -22,7 +22,7 @@ ORDER = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A fitted model, its derivatives, and its Bayesian information criterion."""
+    """A fitted model, its derivatives, and how it compares."""
 
     fit: Fit
     near: Linearised
@@ -31,15 +31,23 @@ class Candidate:
     precision: Float[np.ndarray, "active active"]
     #: F, the effective number of parameters, with those of errors that have a pattern.
     effective_dof: float
-    criterion: float
+    #: n, the number of readings.
+    count: int
 
-    def excess(self, count: int) -> float:
-        """log of χ² over its expectation for so many readings, 1 - F/n."""
-        return log(self.fit.chi_square / self.expected(count))
+    @property
+    def expected(self) -> float:
+        """Of χ²: 1 - F/n."""
+        return max(1 - self.effective_dof / self.count, 0.02)
 
-    def expected(self, count: int) -> float:
-        """Of χ²."""
-        return max(1 - self.effective_dof / count, 0.05)
+    @property
+    def excess(self) -> float:
+        """log of χ² over its expectation."""
+        return log(max(self.fit.chi_square, 1e-9) / self.expected)
+
+    @property
+    def criterion(self) -> float:
+        """n log (χ² / (1 - F/n)) + F log n: a model with a parameter per reading explains none."""
+        return self.count * self.excess + self.effective_dof * log(self.count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +216,7 @@ class InverseProblem:
         system = self.fine.system
         effective_dof = len(curvature) - float(held)
         effective_dof += 0.0 if system.nuisance is None else system.nuisance.dof(system.weights)
-        criterion = self.count * log(max(state.chi_square, 1e-3)) + effective_dof * log(self.count)
-        return Candidate(state, near, curvature, precision, effective_dof, criterion)
+        return Candidate(state, near, curvature, precision, effective_dof, self.count)
 
 
 def _on(

@@ -1,58 +1,70 @@
 """Tests of residuals, without a unit: are they of the stated size, white over sensors, without a pattern, normal?
 
-Each is a z-score: about normal if the law and the statement of the noise are right, large if not.
+Each is a z-score: about normal if the law and the statement of the noise are right, large if not. Errors of solver and
+model up to a share of the responses are tolerated: no discretisation is free of them, and bands hold them.
 
+- `misfit`: residuals are larger than the noise.
 - `whiteness`: neighbouring sensors agree. `pattern`: a sensor is off in the same way in all pairs.
 - `gain`, `offset`: the residuals of a pair are in proportion to its response, or off by one number.
 - `tails`: single readings far off. `proportion`: residuals grow with the response.
 """
+
+from math import log, sqrt
 
 import numpy as np
 from jaxtyping import Float
 from scipy.spatial import cKDTree
 from scipy.stats import norm
 
-from nipde.estimators.inverse.inverse_problem import InverseProblem
-from nipde.estimators.inverse.output_error import Fit
+from nipde.estimators.inverse.inverse_problem import Candidate, InverseProblem
 
 Values = Float[np.ndarray, "sensor pair"]
 #: Neighbours of a sensor whose residuals are multiplied with its own.
 NEIGHBOURS = 4
+#: Errors of solver and model that are tolerated, as a share of the responses' root mean square; log χ² may be off by
+#: so much without a cause.
+TOLERATED, ALLOWED = 1e-3, 0.03
 
 
-def residual_scores(state: Fit, problem: InverseProblem) -> dict[str, float]:
-    """Of a fit, by name; 0 where there are too few readings for a test."""
-    measured = problem.measured
+def residual_scores(best: Candidate, problem: InverseProblem) -> dict[str, float]:
+    """Of a fit, by name; 0 where there are too few readings for a test, or where its error is integrated out."""
+    state, measured = best.fit, problem.measured
     residual = problem.residual(state.model, state.parameters) / problem.deviation
-    expected = problem.values / problem.deviation - residual
-    usual = np.where(measured, expected, 0.0)
+    expected = np.where(measured, problem.values / problem.deviation - residual, 0.0)
     ones = np.where(measured, 1 / problem.deviation, 0.0)
+    tolerated = (TOLERATED * problem.size * ones) ** 2
+    share = float(tolerated[measured].mean())
+    excess = log(max(state.chi_square, 1e-9) / (best.expected + share))
+    alone = residual / np.sqrt(1 + tolerated + (TOLERATED * expected) ** 2)
     return {
-        "whiteness": whiteness(residual, measured, problem.pairs.sensors.points),
-        "pattern": spread(residual.sum(1) / np.sqrt(np.maximum(measured.sum(1), 1)), measured.sum(1) > 1),
-        "gain": 0.0 if "gain" in problem.nuisance else along(residual, usual),
-        "offset": 0.0 if "offset" in problem.nuisance else along(residual, ones),
-        "tails": 0.0 if "outliers" in problem.nuisance else tails(residual[measured]),
-        "proportion": proportion(residual[measured], usual[measured]),
+        "misfit": excess / sqrt(2 / problem.count + ALLOWED**2),
+        "whiteness": whiteness(residual, measured, problem.pairs.sensors.points, correlation=share),
+        "pattern": spread(alone.sum(1) / np.sqrt(np.maximum(measured.sum(1), 1)), measured.sum(1) > 1),
+        "gain": 0.0 if "gain" in problem.nuisance else along(residual, expected, size=TOLERATED),
+        "offset": 0.0 if "offset" in problem.nuisance else along(residual, ones, size=TOLERATED * problem.size),
+        "tails": 0.0 if "outliers" in problem.nuisance else tails(alone[measured]),
+        "proportion": proportion(alone[measured], expected[measured]),
     }
 
 
-def whiteness(residual: Values, measured: Values, points: Float[np.ndarray, "sensor axis"]) -> float:
-    """Products of residuals of neighbours, which have mean 0 if errors are independent."""
+def whiteness(
+    residual: Values, measured: Values, points: Float[np.ndarray, "sensor axis"], *, correlation: float = 0.0
+) -> float:
+    """Products of residuals of neighbours, which have this mean at most if errors are independent."""
     if len(points) <= NEIGHBOURS:
         return 0.0
     near = np.asarray(cKDTree(points).query(points, k=NEIGHBOURS + 1)[1])[:, 1:]
     links = np.unique(np.sort(np.stack([np.repeat(np.arange(len(points)), NEIGHBOURS), near.ravel()], 1), 1), axis=0)
     both = measured[links[:, 0]] & measured[links[:, 1]]
     products = (residual[links[:, 0]] * residual[links[:, 1]])[both]
-    return float(products.sum() / np.sqrt(max(np.sum(products**2), 1.0)))
+    return float(np.sum(products - correlation) / np.sqrt(max(np.sum(products**2), 1.0)))
 
 
-def along(residual: Values, pattern: Values) -> float:
-    """Sizes of a pattern in every pair's residuals, together."""
+def along(residual: Values, pattern: Values, *, size: float = 0.0) -> float:
+    """How large a pattern is in every pair's residuals, together; up to `size` of it is tolerated."""
     lengths = np.linalg.norm(pattern, axis=0)
-    sizes = np.sum(residual * pattern, axis=0) / np.maximum(lengths, 1e-300)
-    return spread(sizes, lengths > 0)
+    shares = np.sum(residual * pattern, axis=0) / np.maximum(lengths, 1e-300)
+    return spread(shares / np.sqrt(1 + (size * lengths) ** 2), lengths > 0)
 
 
 def spread(sizes: Float[np.ndarray, " size"], counts: Float[np.ndarray, " size"]) -> float:

@@ -2,7 +2,7 @@
 
 1. A Matérn field is fitted: first to a tenth of the responses' size, then closer, then to the noise.
 2. From it start materials of two and of three phases, interfaces as level sets.
-3. The model of least n log χ² + F log n is taken: F = tr (JᵀwJ + R)⁻¹ JᵀwJ, its effective parameters.
+3. The model of least n log (χ² / (1 - F/n)) + F log n is taken: F = tr (JᵀwJ + R)⁻¹ JᵀwJ, its effective parameters.
 4. Models that explain the readings as well widen the bands by how far they are from it.
 5. Where χ² is still above what n readings allow, the grid of the material is made finer, once.
 
@@ -36,8 +36,9 @@ from nipde.kernels.refined import RefinedKernel, RefinedLaw
 MATERIAL, SOLVER = 40, 140
 #: Deviations that a fit passes through before those of the data, as shares of the responses' root mean square.
 STAGES = (0.1, 0.03)
-#: A phase model is given up if its misfit is larger after a few steps, over the noise or this share of the responses.
-HOPELESS, SHARE = 1.5, 0.01
+#: Deviations that phases pass through before those of the data, as shares of the responses' root mean square. With the
+#: first they are given up if their misfit is larger than this after a few steps.
+SHARES, HOPELESS = (0.01, 0.003, 0.001), 1.5
 #: No further phases are tried if the misfit over the noise is below this.
 ENOUGH = 1.1
 #: A model is left out of the bands if its criterion is larger by this. Between right and wrong models it was above 300
@@ -45,8 +46,8 @@ ENOUGH = 1.1
 DECISIVE = 150.0
 #: Refined is where χ² is so many deviations above 1, and by so much.
 SIGNIFICANT, FINER = 3.0, 1.5
-#: χ² may be off by so much without a cause; z-scores above the limit are outliers.
-ALLOWED, LIMIT = 0.03, 4.0
+#: z-scores above it are outliers.
+LIMIT = 4.0
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 #: ε and the weights τ that are compared.
 PATHS: dict[Penalty, tuple[float, tuple[float, ...]]] = {
@@ -95,7 +96,7 @@ class SensorInversion:
         candidates = self._candidates(problem, smooth)
         name = min(candidates, key=lambda one: candidates[one].criterion)
         best, criteria = candidates[name], {one: found.criterion for one, found in candidates.items()}
-        if best.excess(problem.count) > SIGNIFICANT * sqrt(2 / problem.count):
+        if best.excess > SIGNIFICANT * sqrt(2 / problem.count):
             finer = problem.refined(FINER)
             model, parameters = best.fit.model.moved(best.fit.parameters, to=finer.nodes)
             other = finer.candidate(model, parameters, steps=self.steps)
@@ -104,7 +105,7 @@ class SensorInversion:
         others = [
             found.fit for one, found in candidates.items()
             if one != name and found.criterion < best.criterion + DECISIVE
-            and found.excess(problem.count) < SIGNIFICANT * sqrt(2 / problem.count)
+            and found.excess < SIGNIFICANT * sqrt(2 / problem.count)
         ]  # fmt: skip
         return law_of(best, problem, criteria, name, others=others)
 
@@ -150,13 +151,19 @@ class SensorInversion:
     def _phases(self, problem: InverseProblem, smooth: Candidate) -> dict[str, Candidate]:
         """Materials of few phases that are not hopeless."""
         found = {}
-        roughly = problem.with_noise(np.maximum(problem.deviation, SHARE * problem.size))
+        floors = [share * problem.size for share in SHARES]
+        stages = [problem.with_noise(np.maximum(problem.deviation, floor)) for floor in floors]
+        usual = float(np.median(problem.deviation[problem.measured]))
         field = smooth.fit.model.at_nodes(smooth.fit.parameters)
         for count in self.phases:
             model = LevelSetPhases(problem.nodes, interfaces=count - 1)
-            begun = roughly.minimised(model, model.start(field), steps=6)
+            begun = stages[0].minimised(model, model.start(field), steps=6)
             if begun.chi_square < HOPELESS:
-                found[f"{count} phases"] = one = problem.candidate(model, begun.parameters, steps=self.steps)
+                parameters = begun.parameters
+                for floor, stage in list(zip(floors, stages, strict=True))[1:]:
+                    if floor > 2 * usual:
+                        parameters = stage.minimised(model, parameters, steps=6).parameters
+                found[f"{count} phases"] = one = problem.candidate(model, parameters, steps=self.steps)
                 if min(begun.chi_square, one.fit.chi_square) < ENOUGH:
                     break
         return found
@@ -168,7 +175,7 @@ def law_of(
     """With posterior and bands; `others` explain the readings, too."""
     model, parameters, solver = best.fit.model, best.fit.parameters, problem.fine
     at_points, _ = model.log_coefficient(parameters, solver.subcells.interpolation)
-    chi_square, count, expected = best.fit.chi_square, problem.count, best.expected(problem.count)
+    chi_square, count, expected = best.fit.chi_square, problem.count, best.expected
     noise, solver_error = (
         float(np.median(values[problem.measured])) for values in (problem.deviation, problem.discretisation)
     )
@@ -179,8 +186,7 @@ def law_of(
         max(1.0, chi_square) ** 0.5, tuple(others), problem.mean_gain_deviation(best.fit),
     )  # fmt: skip
     factors = torch.tensor(norm.ppf([[(1 + level) / 2] * 2 for level in LEVELS]))
-    score = best.excess(count) / sqrt(2 / count + ALLOWED**2)
-    scores = {"misfit": score, **residual_scores(best.fit, problem)}
+    scores = residual_scores(best, problem)
     test = OutlierTest({name: torch.tensor(max(value, 0.0)) for name, value in scores.items()}, LIMIT)
     summary = {
         "model": name, "chi_square": chi_square, "effective_dof": best.effective_dof, "readings": count,
