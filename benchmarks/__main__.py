@@ -5,6 +5,7 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
+from benchmarks.band_factors import write as write_factors
 from benchmarks.darcy import BUDGETS
 from benchmarks.record import read_record
 from benchmarks.run import CAMPAIGNS, MEASUREMENTS
@@ -23,7 +24,12 @@ def run(words: list[str]) -> int:
     options = ArgumentParser(
         prog="python -m benchmarks", description="Measure, and write a record to results/. " + " ".join(lines)
     )
-    options.add_argument("name", type=str, help="one of these, or `tables` to refresh the tables of README and docs")
+    options.add_argument(
+        "name",
+        type=str,
+        help="one of these; `tables` to refresh the tables of README and docs; "
+        "`band-factors` to calibrate the bands of output error by the campaign `reference`",
+    )
     options.add_argument("--results", type=Path, default=Path("results"), help="folder of the records")
     options.add_argument("--quick", action="store_true", help="a short version of the measurement")
     options.add_argument(
@@ -35,6 +41,10 @@ def run(words: list[str]) -> int:
     options.add_argument("--against", type=Path, default=None, help="of `imports`: folder of another source tree")
     options.add_argument("--check", action="store_true", help="with `tables`: fail if a table is not current")
     chosen = options.parse_args(words)
+    if chosen.name == "band-factors":
+        path = write_factors(chosen.results, f"reference-{chosen.budget or 'standard'}")
+        say(f"written: {path}")
+        return 0
     if chosen.name not in CAMPAIGNS and chosen.budget:
         raise NipdeError(
             expected=f"--budget with {' or '.join(CAMPAIGNS)}", got=f"with {chosen.name}", remedy="others know --quick"

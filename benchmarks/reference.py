@@ -38,7 +38,7 @@ CALIBRATION_SEED = 3041
 #: Systems of every row, by budget and table.
 BUDGETS = {
     "quick": {"rows": 1, "strata": 0, "calibration": 0, "misspecified": 0, "penalties": 0},
-    "standard": {"rows": 5, "strata": 1, "calibration": 1, "misspecified": 2, "penalties": 1},
+    "standard": {"rows": 3, "strata": 1, "calibration": 1, "misspecified": 1, "penalties": 1},
     "long": {"rows": 50, "strata": 5, "calibration": 5, "misspecified": 20, "penalties": 10},
 }
 QUERIES = 15
@@ -81,14 +81,19 @@ ROWS = (
     Row("25 points, 8 wells", family="log-normal", loads="wells", pairs=8, sensors=25),
 )  # fmt: skip
 FAMILIES: tuple[Family, ...] = ("two-phase", "log-normal", "circles", "voronoi", "stripes", "three-phase")
-STRATA, CALIBRATION = (
-    tuple(
-        Row(f"{family}, {pairs} pairs, {100 * noise:g} % noise, {sensors or 'all'} sensors{suffix}", family, "middle",
-            pairs, noise, sensors, table=table)
-        for pairs, noise, sensors, family in product((5, 10, 50), (0.0, 0.001, 0.01, 0.05), (30, 36, 0), FAMILIES)
-    )
-    for table, suffix in (("strata", ""), ("calibration", ", calibration"))
-)  # fmt: skip
+
+
+def strata(table: str, *, noise: tuple[float, ...], sensors: tuple[int, ...]) -> tuple[Row, ...]:
+    """Families × pairs × noise × sensors."""
+    return tuple(
+        Row(f"{family}, {pairs} pairs, {100 * level:g} % noise, {count or 'all'} sensors", family, "middle", pairs,
+            level, count, table=table)
+        for pairs, level, count, family in product((5, 10, 50), noise, sensors, FAMILIES)
+    )  # fmt: skip
+
+
+STRATA = strata("strata", noise=(0.0, 0.001, 0.01, 0.05), sensors=(30, 36, 0))
+CALIBRATION = strata("calibration", noise=(0.0, 0.01, 0.05), sensors=(30, 0))
 MISSPECIFIED = (
     *(Row(f"{case}", case=case, table="misspecified") for case in misspecified.CASES),
     *(Row(f"{case}, told", case=case, nuisance=kinds, table="misspecified")
@@ -125,9 +130,10 @@ def measure(
             progress(done.result())
     here = {one["name"]: one for one in (json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json")))}
     judged_systems = {**(before or {}), **here}
-    each = {row.name: [one for one in judged_systems.values() if one["row"] == row.name] for row in ALL}
+    each = {row: [one for one in judged_systems.values() if (one["table"], one["row"]) == (row.table, row.name)]
+            for row in ALL}  # fmt: skip
     return {
-        "rows": [summary(row, each[row.name]) for row in ALL if each[row.name]], "queries": QUERIES,
+        "rows": [summary(row, each[row]) for row in ALL if each[row]], "queries": QUERIES,
         "shares": list(SHARES), "systems": list(judged_systems.values()),
     }  # fmt: skip
 
@@ -139,7 +145,13 @@ def judged(row: Row, number: int, folder: Path) -> str:
     start = time.process_time()
     kernel = row.estimator(experiment.context)
     seconds = time.process_time() - start
-    found = {"name": _name(row, number), "row": row.name, "seconds": round(seconds, 2), **assessed(kernel, experiment)}
+    found = {
+        "name": _name(row, number),
+        "table": row.table,
+        "row": row.name,
+        "seconds": round(seconds, 2),
+        **assessed(kernel, experiment),
+    }
     write_bytes(_path(folder, row, number), json.dumps(found).encode())
     return f"{row.name} {number}"
 

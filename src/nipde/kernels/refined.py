@@ -24,6 +24,9 @@ from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
 from nipde.kernels.solved import KernelOfLaws
 
 Loads = Float[np.ndarray, "pair *space"]
+#: The model without phases in the summary of a fit, and the number of phases of every model.
+SMOOTH = "smooth"
+PHASES = {SMOOTH: 1, "2 phases": 2, "3 phases": 3}
 
 
 class FitPosterior(Protocol):
@@ -153,11 +156,17 @@ class RefinedKernel(KernelOfLaws[RefinedLaw]):
         return None if self.bands is None or not self.laws[0].summary["noise_stated"] else self.bands.outlier_test
 
     @property
+    def phases(self) -> int | None:
+        """How many the fit prefers, 1 for a smooth material; None of a batch, or where none were compared."""
+        return None if self.batch else PHASES.get(self.laws[0].summary["model"])
+
+    @property
     def not_calibrated(self) -> tuple[str, ...]:
         """Why bands of these laws are not known to hold."""
+        reasons = [reason for law in self.laws for reason in law.summary.get("outside", ())]
         if any(not law.summary["noise_stated"] for law in self.laws):
-            return ("the noise is not stated: it is estimated from the residuals, and the law is not tested",)
-        return ()
+            reasons.append("the noise is not stated: it is estimated from the residuals, and the law is not tested")
+        return tuple(dict.fromkeys(reasons))
 
     def predict(self, loads: Fields) -> Fields:
         """One solve per load."""

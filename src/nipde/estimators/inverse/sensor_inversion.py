@@ -21,6 +21,7 @@ from scipy.stats import norm
 
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
+from nipde.estimators.inverse.band_factors import LEVELS, Case, factors_of
 from nipde.estimators.inverse.inverse_problem import Candidate, InverseProblem
 from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.material_models import JumpPenalty, MaterialModel, MaternField, Penalty
@@ -48,7 +49,6 @@ DECISIVE = 150.0
 SIGNIFICANT, FINER = 3.0, 1.5
 #: z-scores above it are outliers.
 LIMIT = 4.0
-LEVELS = (0.5, 0.8, 0.9, 0.95)
 #: ε and the weights τ that are compared.
 PATHS: dict[Penalty, tuple[float, tuple[float, ...]]] = {
     "tikhonov": (1.0, (1000.0, 300.0, 100.0, 30.0, 10.0)),
@@ -185,7 +185,11 @@ def law_of(
         best, problem.pairs.grid, solver.interpolation, hypot(solver_error, model_error) / problem.size,
         max(1.0, chi_square) ** 0.5, tuple(others), problem.mean_gain_deviation(best.fit),
     )  # fmt: skip
-    factors = torch.tensor(norm.ppf([[(1 + level) / 2] * 2 for level in LEVELS]))
+    case = Case(name, problem.pairs.count, len(problem.pairs.sensors), noise / problem.size)
+    of_responses, of_material = factors_of(case) or (
+        torch.tensor(norm.ppf([(1 + level) / 2 for level in LEVELS])),
+        None,
+    )
     scores = residual_scores(best, problem)
     test = OutlierTest({name: torch.tensor(max(value, 0.0)) for name, value in scores.items()}, LIMIT)
     summary = {
@@ -193,10 +197,10 @@ def law_of(
         "noise_stated": problem.pairs.noise is not None or problem.pairs.covariance is not None, "noise": noise,
         "size": problem.size, "discretisation": solver_error, "model_error": model_error,
         "interpolation": solver.interpolation, "undecided": len(others) > 0, "criteria": criteria,
-        "material_nodes": list(problem.nodes.shape), "nuisance": list(problem.nuisance),
+        "material_nodes": list(problem.nodes.shape), "nuisance": list(problem.nuisance), "outside": list(case.outside),
     }  # fmt: skip
+    bands = PredictionBands(LEVELS, of_responses[:, None].expand(-1, 2), test, of_material)
     return RefinedLaw(
         problem.pairs.grid, solver.grid, solver.subcells.conductances(at_points)[0], solver.interpolation,
-        lambda points: model.at(parameters, points), posterior, PredictionBands(LEVELS, factors, test),
-        summary,
+        lambda points: model.at(parameters, points), posterior, bands, summary,
     )  # fmt: skip

@@ -63,7 +63,7 @@ class SensorPosterior:
         model, parameters = self.best.fit.model, self.best.fit.parameters
         points = np.stack([x.ravel() for x in self.grid.coordinates], -1)
         variance = self.widened**2 * model.log_variance(parameters, multilinear(model.grid, points), self._variance)
-        variance += self.common_gain**2
+        variance += self.relative_error**2 + self.common_gain**2
         own = model.at(parameters, points)
         for other in self.others:
             variance += (other.model.at(other.parameters, points) - own) ** 2

@@ -1,0 +1,67 @@
+"""Factors of bands by stratum, measured on reference data: half width of a band over the posterior's deviation.
+
+A stratum is what is known of a case before its truth: model, sensors, noise. `band_factors.json` is written by
+`python -m benchmarks band-factors` from systems that are in no other table. What lies outside of the strata is not
+covered: bands there are those of the posterior alone.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+#: Of the calibration systems: pairs, sensors at least, and noise as a share of the readings at most.
+FEWEST_PAIRS, FEWEST_SENSORS, MOST_NOISE = 5, 20, 0.06
+#: Below so many sensors they are few; below this share of the readings the noise is low.
+FEW, LOW = 60, 0.003
+Factors = Float[Tensor, " level"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is known of a fit before its truth."""
+
+    model: str
+    pairs: int
+    sensors: int
+    #: As a share of the readings' root mean square.
+    noise: float
+
+    @property
+    def stratum(self) -> str:
+        """Its name."""
+        model = "smooth" if self.model == "smooth" else "phases"
+        sensors, noise = "few" if self.sensors < FEW else "many", "low" if self.noise < LOW else "usual"
+        return f"{model}, {sensors} sensors, {noise} noise"
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Why it is in no stratum; nothing if it is in one."""
+        reasons = []
+        if self.pairs < FEWEST_PAIRS:
+            reasons.append(f"fewer than {FEWEST_PAIRS} pairs")
+        if self.sensors < FEWEST_SENSORS:
+            reasons.append(f"fewer than {FEWEST_SENSORS} sensors")
+        if not self.noise <= MOST_NOISE:
+            reasons.append(f"noise above {100 * MOST_NOISE:g} % of the readings")
+        if self.stratum not in _table():
+            reasons.append("no calibration systems with this model")
+        return tuple(reasons)
+
+
+def factors_of(case: Case) -> tuple[Factors, Factors] | None:
+    """Of responses and of log b, by level; None outside of the strata."""
+    if case.outside:
+        return None
+    stratum = _table()[case.stratum]
+    return torch.tensor(stratum["response"]).double(), torch.tensor(stratum["material"]).double()
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, dict[str, list[float]]]:
+    return dict(json.loads(files("nipde.estimators.inverse").joinpath("band_factors.json").read_text())["strata"])
