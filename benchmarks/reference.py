@@ -21,7 +21,7 @@ from zlib import crc32
 import numpy as np
 import torch
 
-from benchmarks import campaign, misspecified
+from benchmarks import band_factors, campaign, misspecified
 from nipde.atomic import write_bytes
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
@@ -130,11 +130,19 @@ def measure(
             progress(done.result())
     here = {one["name"]: one for one in (json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json")))}
     judged_systems = {**(before or {}), **here}
-    each = {row: [one for one in judged_systems.values() if (one["table"], one["row"]) == (row.table, row.name)]
-            for row in ALL}  # fmt: skip
+    return recorded(list(judged_systems.values()))
+
+
+def recorded(systems: list[dict[str, Any]]) -> dict[str, Any]:
+    """Systems with what calibrated bands hold of them, and their means by row."""
+    rows = {(row.table, row.name): row for row in ALL}
+    known = [one for one in systems if (one["table"], one["row"]) in rows]
+    factors = band_factors.strata({"rows": [asdict(row) for row in CALIBRATION], "systems": known, "shares": SHARES})
+    known = [{**one, **band_factors.held(rows[one["table"], one["row"]].pairs, one, factors, SHARES)} for one in known]
+    each = {key: [one for one in known if (one["table"], one["row"]) == key] for key in rows}
     return {
-        "rows": [summary(row, each[row]) for row in ALL if each[row]], "queries": QUERIES,
-        "shares": list(SHARES), "systems": list(judged_systems.values()),
+        "rows": [summary(row, each[key]) for key, row in rows.items() if each[key]], "queries": QUERIES,
+        "shares": list(SHARES), "factors": factors, "systems": known,
     }  # fmt: skip
 
 
@@ -242,10 +250,15 @@ def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Means over the systems that are there."""
     means = ("held_out", "within", "material_within", "log_mean", "log_median", "log_width", "phases_inside",
              "chi_square", "effective_dof", "seconds", "rings")  # fmt: skip
+    calibrated = {
+        name: float(np.mean([one[name] for one in each if one[name] is not None] or [np.nan]))
+        for name in ("within_calibrated", "material_within_calibrated")
+    }
     return {
         "row": row.name, **asdict(replace(row, nuisance=())), "systems": len(each),
         "models": dict(Counter(one["model"] for one in each)),
         **{name: float(np.mean([one[name] for one in each])) for name in means},
+        **{name: None if np.isnan(value) else value for name, value in calibrated.items()},
         "held_out_worst": float(np.max([one["held_out"] for one in each])),
     }  # fmt: skip
 

@@ -44,7 +44,7 @@ description = Description(pair="run", load=("heat",), response=("warmer by",), n
 measurement = nipde.read(path, description=description)
 print(measurement.interpretation())
 result = nipde.discover(measurement, nipde.load("darcy-two-phase"))
-print(statements(result)[0])
+print("\n".join(statements(result)[:2]))
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.5), layout="constrained")
 first, there = measurement.pairs.responses[0, 0], measurement.pairs.mask[0, 0]

@@ -2,17 +2,21 @@
 
 import hashlib
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 import nipde
+from nipde.context.sensors import Sensors
 from nipde.discovery.discovery import Baseline, Discovery, HeldOut, Material, Phases, RecommendedLoads
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
+from nipde.grid import Axis, Grid
 from nipde.measurements.measurement import Measurement, Note, Source
 from nipde.measurements.units import Units
 from nipde.physics.darcy import Darcy
+from nipde.physics.random_fields import GaussianField
 
 
 def from_recipe(*, nodes=21, pairs=20, masked=False, held_out=4, name="plate_run_07.h5"):
@@ -105,6 +109,37 @@ def made_on():
 @pytest.fixture(scope="session")
 def discovery():
     return from_recipe()
+
+
+@pytest.fixture(scope="session")
+def at_sensors():
+    """Of a graded material read at 14 scattered points, by output error, the noise not stated."""
+    grid, rng = Grid((Axis(9, 100.0), Axis(9, 100.0))), np.random.default_rng(0)
+    x, y = grid.coordinates
+    loads = GaussianField(1.0, waves=4, rms=1.0).sample(grid, rng=rng, count=4)
+    responses = Darcy(grid, np.exp(np.sin(x / 30) * y / 50)).solve(loads)
+    sensors = Sensors.at(rng.uniform(10, 90, (14, 2)))
+    readings = (sensors.matrix(grid) @ responses.reshape(len(loads), -1).T).T
+    readings = readings * (1 + 0.01 * rng.standard_normal(readings.shape))
+    measurement = Measurement(
+        nipde.Pairs.from_arrays(loads, responses, grid=grid), Units("m", "m/d", "m"), (0.0, 0.0),
+        (Source("heads.csv", "csv", "0" * 64),), (),
+        nipde.SensorPairs.from_arrays(loads, readings, grid=grid, sensors=sensors),
+    )  # fmt: skip
+    estimator = nipde.SensorInversion(phases=(), material=8, solver=16)
+    return nipde.discover(measurement, estimator, quantity="transmissivity")
+
+
+@pytest.fixture(scope="session")
+def fitted_as(at_sensors):
+    """The same with another summary of the fit."""
+
+    def changed(**summary):
+        law = at_sensors.kernel.laws[0]
+        law = replace(law, summary={**law.summary, **summary})
+        return replace(at_sensors, kernel=replace(at_sensors.kernel, laws=(law,)))
+
+    return changed
 
 
 @pytest.fixture(scope="session")

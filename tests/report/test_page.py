@@ -17,7 +17,7 @@ from nipde.discovery.discovery import RecommendedLoads
 from nipde.errors import MissingExtraError
 from nipde.grid import Axis, Grid
 from nipde.measurements.measurement import Note, Source
-from nipde.report.numbers import unit_text
+from nipde.report.numbers import capitalised, unit_text
 from nipde.report.page.colours import Colours, colour_table
 from nipde.report.page.page import page
 from nipde.report.page.view import View, ticks_between
@@ -56,18 +56,24 @@ def text(discovery):
 
 
 def test_every_section_is_there(discovery, text):
-    for sentence in (*statements(discovery), *(note.text for note in discovery.measurement.notes)):
-        assert sentence.replace("'", "&#39;") in text
+    plain = text.replace("\u00a0", " ")
+    for sentence in (*statements(discovery)[1:], *(note.text for note in discovery.measurement.notes)):
+        assert sentence.replace("'", "&#39;") in plain
     for source in discovery.measurement.sources:
         assert source.sha256 in text
-    for name in ("not identifiable", "phase uncertain", "Half-width of the band", *discovery.recommended_loads.names):
+    for name in (
+        "not identifiable",
+        "phase uncertain",
+        "Half width of the 90 % band",
+        *discovery.recommended_loads.names,
+    ):
         assert name in text
     for one in discovery.baselines:
         assert one.name in text
     headings = re.findall(r"<h[12][^>]*>([^<]*)<", text)
     assert headings == [
-        "Material identification", "Summary", "How the file was read", "Tension and kernel", "Held-out prediction",
-        "Baselines", "Recommended loads", "Provenance",
+        "plate_run_07", "Summary", "Tension and kernel", "Held-out prediction", "Baselines", "Recommended loads",
+        "How the file was read", "Provenance",
     ]  # fmt: skip
     assert "34\u00a0%" in text
     assert discovery.provenance["command"] in text
@@ -142,8 +148,98 @@ def test_without_held_out_pairs_their_section_is_empty(discovery, text):
     assert [classes(found).count("empty"), classes(Reader(text)).count("empty")] == [1, 0]
 
 
-def test_without_calibration_the_check_is_not_available(discovery):
-    assert 'class="check unknown"' in page(replace(discovery, kernel=replace(discovery.kernel, bands=None)))
+def test_a_case_that_is_not_covered_is_marked_with_its_reasons(discovery, made_on):
+    unknown = replace(discovery, kernel=replace(discovery.kernel, bands=None))
+    for one, count in ((unknown, 1), (made_on(Grid((Axis(9, 1.0), Axis(9, 1.0, Neumann()))), pairs=3), 2)):
+        box = re.search(r'<div class="check unknown".*?</dl>', page(one), re.DOTALL)[0]
+        assert "Not covered by the calibration" in box
+        assert len(one.coverage.reasons) == count
+        assert all(capitalised(reason) in box for reason in one.coverage.reasons)
+
+
+def test_the_head_names_specimen_file_and_date(discovery, text):
+    assert re.search(r'id="specimen">plate_run_07<', text)
+    assert re.search(r'id="file">plate_run_07.h5, responses/camera_left.csv<', text)
+    assert re.search(r'id="date">\d{4}-\d\d-\d\d<', text)
+    stated = {**discovery.provenance, "specimen": "Membrane 12 b", "date": "2024-02-29"}
+    written = page(replace(discovery, provenance=stated))
+    assert 'id="specimen">Membrane 12 b<' in written
+    assert 'id="date">2024-02-29<' in written
+    sources = tuple(Source(f"run_{number}.csv", "csv", "") for number in range(5))
+    many = replace(discovery, measurement=replace(discovery.measurement, sources=sources))
+    assert 'id="file">run_0.csv, run_1.csv, run_2.csv and 2 more<' in page(many)
+    none = replace(discovery, measurement=replace(discovery.measurement, sources=()))
+    assert 'id="file">No file' in page(none)
+
+
+def test_the_first_screen_links_to_the_warnings(discovery, text):
+    assert '<a class="warned" href="#read">' in text
+    silent = replace(discovery.measurement, notes=discovery.measurement.notes[:1])
+    assert '<a class="warned"' not in page(replace(discovery, measurement=silent))
+
+
+def test_the_name_and_unit_of_the_user_are_everywhere(discovery):
+    material = replace(discovery.material, quantity="EI of the strip", unit="N*mm")
+    written = page(replace(discovery, material=material))
+    words = visible(written)
+    assert "coefficient" not in words.lower()
+    assert words.count("EI of the strip") >= 10
+    assert "EI of the strip in N·mm" in words
+    assert Reader(written).data()["material"]["quantity"] == "EI of the strip"
+    for unit in ("load in kN/m²", "response in mm"):
+        assert unit in words
+
+
+def visible(written):
+    """Text and text alternatives of a page, without those of scripts, style and provenance."""
+    body = written[written.index("<header>") : written.index('id="provenance"')]
+    return " ".join(re.findall(r'aria-label="([^"]*)"', body)) + re.sub(r"<[^>]*>", "", body)
+
+
+def test_one_bad_node_does_not_take_all_colours(discovery):
+    values = np.linspace(2, 4, 441).reshape(21, 21)
+    values[10, 10] = 1e9
+    material = replace(discovery.material, values=values, low=values / 1.1, high=values * 1.1)
+    written = page(replace(discovery, material=material))
+    switch = Reader(written).data()["material"]["switch"]
+    codes = np.frombuffer(b64decode(switch["codes"]), np.uint8)[:441].reshape(21, 21)
+    assert len(np.unique(codes)) > 200
+    assert codes[10, 10] == 254
+    assert not switch["log"]
+    figure = written[written.index('data-figure="map"') : written.index('data-figure="half-width"')]
+    assert "tension in kN, ends at 1 % and 99 % of interior nodes" in figure
+    assert "≥ <span" in figure
+
+
+def test_a_coefficient_that_spans_decades_is_drawn_on_a_log_scale(discovery):
+    values = np.geomspace(1e-3, 1e3, 441).reshape(21, 21)
+    material = replace(discovery.material, values=values, low=values / 1.1, high=values * 1.1)
+    written = page(replace(discovery, material=material))
+    switch = Reader(written).data()["material"]["switch"]
+    codes = np.frombuffer(b64decode(switch["codes"]), np.uint8)[:441].astype(float)
+    inner = codes[(codes > 0) & (codes < 254)]
+    assert switch["log"]
+    assert np.ptp(np.diff(inner)) <= 1  # equal steps of the logarithm
+    assert "tension in kN, log scale" in written
+
+
+def test_a_smooth_material_has_no_phases_on_the_page(at_sensors, fitted_as):
+    smooth, phases = page(at_sensors), page(fitted_as(model="2 phases"))
+    assert 'data-figure="phases"' not in smooth
+    assert "Smooth transmissivity" in smooth
+    assert 'data-read="phase"' not in smooth
+    assert 'data-figure="phases"' in phases
+    assert "Two phases: transmissivity" in phases.replace("\u00a0", " ")
+
+
+def test_sensors_are_drawn_where_they_are(at_sensors):
+    written, view = page(at_sensors), View(at_sensors.measurement)
+    group = re.search(r'<g class="sensors" aria-hidden="true">(.*?)</g>', written)[1]
+    places = np.array(re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', group), float)
+    assert len(places) == len(at_sensors.measurement.readings.sensors) == 14
+    plot, nodes = view.plot(), np.array([[0.0, 0.0], [100.0, 50.0]])
+    expected = [view.position(plot, node) for node in ((0, 0), (8, 4))]
+    np.testing.assert_allclose(view.points(plot, nodes), expected, atol=0.11)
 
 
 def test_an_outlier_is_shown_with_its_causes(discovery, text):

@@ -3,6 +3,7 @@
 import pytest
 
 from nipde.grid import Grid
+from nipde.report.numbers import number
 from nipde.report.page.page import page as report
 
 
@@ -55,6 +56,49 @@ def test_opens_cleanly_at_any_width(opened, address, width, scheme):
     assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
 
 
+#: What the first screen holds.
+FIRST = ("#specimen", "#file", "#date", "#coverage", "#held-out-error", "#band", "[data-figure=map]")
+
+
+@pytest.mark.parametrize("case", ["covered", "not covered"])
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 1.5 * 844)])
+def test_the_first_screen_holds_the_results(opened, discovery, at_sensors, tmp_path, case, width, height):
+    path = tmp_path / "report.html"
+    path.write_text(report(discovery if case == "covered" else at_sensors), encoding="utf-8")
+    page = opened(width=width, at=path.as_uri())
+    for name in FIRST if width < 1280 else (*FIRST, "[data-figure=half-width]"):
+        box = page.locator(name).bounding_box()
+        assert box["width"] > 0, name
+        assert box["y"] + box["height"] <= height, name
+    box = page.locator("[data-figure=map] .frame").bounding_box()
+    assert min(box["width"], box["height"]) >= 240
+    read = page.locator("#read").bounding_box()
+    assert read["y"] > page.locator("#next").bounding_box()["y"] > height
+    overlaps = page.evaluate(
+        """(names) => {
+            const boxes = names.map((name) => document.querySelector(name).getBoundingClientRect());
+            const before = (a, b, from, to) => a[to] <= b[from] + 1 || b[to] <= a[from] + 1;
+            const apart = (a, b) => before(a, b, 'left', 'right') || before(a, b, 'top', 'bottom');
+            return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => !apart(a, b))).length;
+        }""",
+        [*FIRST, "[data-figure=half-width]", ".statements"],
+    )
+    assert overlaps == 0
+    assert page.complaints == []
+
+
+def test_the_maps_of_the_first_screen_are_read_by_the_mouse(opened, discovery):
+    page = opened()
+    assert not page.locator("[data-figure=map] .point").is_visible()
+    box = page.locator("[data-figure=map] .frame").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 5.5 / 21, box["y"] + box["height"] * (1 - 3.5 / 21))
+    page.wait_for_function("document.querySelector('#at-point').textContent.includes('band')")
+    assert page.locator("[data-figure=map] .point").is_visible()
+    said = page.inner_text("#at-point")
+    assert f"tension {number(discovery.material.values[5, 3])} kN" in said
+    assert f"{number(discovery.material.high[5, 3])} kN" in said
+
+
 def test_text_in_figures_does_not_overlap(opened):
     page = opened()
     overlaps = page.evaluate(
@@ -71,13 +115,13 @@ def test_text_in_figures_does_not_overlap(opened):
 
 def test_tab_reaches_every_control_in_order(opened):
     page, reached = opened(), []
-    for _ in range(6):
+    for _ in range(7):
         page.keyboard.press("Tab")
         reached.append(
             page.evaluate("(e => e.id || e.className && String(e.className) || e.name)(document.activeElement)")
         )
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
-    assert reached == ["skip", "pair", "band", "common", "plot movable", "kept"]
+    assert reached == ["skip", "warned", "band", "common", "plot movable", "kept", "pair"]
 
 
 def test_arrow_keys_move_the_point(opened, discovery):

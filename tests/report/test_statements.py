@@ -1,16 +1,22 @@
 """Statements give each result once, with its name and unit; numbers and units are written for people."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+import nipde
 from nipde.discovery.discovery import RecommendedLoads
 from nipde.errors import KernelError
 from nipde.kernels.prediction_bands import OutlierTest
-from nipde.report.numbers import number, percent, unit_symbol, unit_text
-from nipde.report.statements import CAUSES, outlier_statement, statements
+from nipde.report.files import summary
+from nipde.report.kernel_factors import factors_of
+from nipde.report.numbers import capitalised, number, percent, unit_symbol, unit_text
+from nipde.report.page.page import page
+from nipde.report.phases import prefers_phases
+from nipde.report.statements import CAUSES, COVERED, NOT_COVERED, outlier_statement, statements
 
 
 def test_numbers():
@@ -32,14 +38,17 @@ def test_units():
 
 def test_every_statement_is_a_sentence_with_the_quantity_of_the_user(discovery):
     sentences = statements(discovery)
-    assert len(sentences) == 6
+    assert len(sentences) == 8
     for sentence in sentences:
         assert sentence.endswith(".")
         assert "nan" not in sentence
+        assert "coefficient" not in sentence
     best = percent(discovery.held_out.errors.mean()).replace("\u00a0", " ")
-    assert sentences[2] == outlier_statement(discovery.kernel.outlier_test)
-    parts = (("tension", "3.02 kN"), (best, "adjoint Gauss-Newton", "4.4 %"), (), ("tension",), ("tension", "90 %"),
-             (discovery.recommended_loads.names[0], "34 %"))  # fmt: skip
+    assert sentences[3] == outlier_statement(discovery.kernel.outlier_test)
+    parts = (
+        (COVERED, "90 %"), ("tension", "3.02 kN"), (best, "adjoint Gauss-Newton", "4.4 %"), (), ("tension",),
+        ("tension", "90 %"), (discovery.recommended_loads.names[0], "34 %"), ("tension", "all loads", "all responses"),
+    )  # fmt: skip
     for sentence, expected in zip(sentences, parts, strict=True):
         assert all(part in sentence for part in expected)
 
@@ -51,9 +60,113 @@ def test_results_that_are_missing_are_not_spoken_of(discovery):
         phases=replace(discovery.phases, medians=(1130.0,)), material=replace(discovery.material, unit="m^2/d"),
     )  # fmt: skip
     sentences = statements(bare)
-    assert len(sentences) == 5
-    assert "1,130 m²/d" in sentences[0]
-    assert not any(character.isdigit() for sentence in sentences[1:3] for character in sentence)
+    assert len(sentences) == 6
+    assert "1,130 m²/d" in sentences[1]
+    assert not any(character.isdigit() for character in sentences[2])
+
+
+def test_coverage_comes_first_with_its_reasons(discovery):
+    assert discovery.coverage.covered
+    assert statements(discovery)[0].startswith(COVERED)
+    bands = discovery.kernel.bands
+    failed = replace(bands, outlier_test=replace(bands.outlier_test, threshold=0.0))
+    outlier = replace(discovery, kernel=replace(discovery.kernel, bands=failed))
+    unknown = replace(discovery, kernel=replace(discovery.kernel, bands=None))
+    posterior = replace(unknown, material=replace(discovery.material, calibrated=False))
+    for one in (outlier, unknown, posterior):
+        assert one.coverage.reasons
+        assert statements(one)[0].startswith(NOT_COVERED)
+        assert all(reason in statements(one)[0] for reason in one.coverage.reasons)
+    assert statements(posterior)[0].endswith("Bands are those of the posterior alone.")
+    assert "posterior" not in statements(unknown)[0]  # its bands have the factor of other systems
+
+
+def test_noise_that_was_estimated_is_stated_as_a_share_of_the_readings(at_sensors, fitted_as):
+    assert "estimated from the residuals" in statements(at_sensors)[0]
+    (sentence,) = (one for one in statements(at_sensors) if one.startswith("Noise not stated"))
+    share = float(re.search(r"as ([\d.]+) % of the readings", sentence)[1])
+    summary = at_sensors.kernel.laws[0].summary
+    assert share == pytest.approx(100 * summary["noise"] / summary["size"], rel=0.06)
+    assert f"({number(summary['noise'])} m)" in sentence.replace(" × ", "\u00a0×\u00a0")
+    assert not any("weights" in one for one in statements(at_sensors))
+    without = fitted_as(noise=0.25, size=None)
+    assert any("from the residuals as 0.25 m." in one for one in statements(without))
+    stated = statements(fitted_as(noise_stated=True))
+    assert not any(one.startswith("Noise not stated") for one in stated)
+    assert any(one.startswith("In-distribution check") for one in stated)
+
+
+def test_phases_are_reported_only_where_the_data_prefer_them(at_sensors, fitted_as):
+    assert at_sensors.kernel.laws[0].summary["model"] == "smooth"
+    assert not prefers_phases(at_sensors)
+    assert not any("phase" in one for one in statements(at_sensors))
+    low, median, high = np.percentile(at_sensors.material.values[1:-1, 1:-1], (5, 50, 95))
+    assert statements(at_sensors)[1] == (
+        f"Smooth transmissivity: from {number(low)} to {number(high)} m²/d (5 % and 95 % of interior nodes), "
+        f"median {number(median)} m²/d."
+    )
+    for count in (2, 3):
+        one = fitted_as(model=f"{count} phases")
+        assert prefers_phases(one)
+        assert one.kernel.phases == count
+        assert not statements(one)[1].startswith("Smooth")
+    assert len(at_sensors.phases.medians) == 1
+    assert fitted_as(model="tikhonov").kernel.phases is None  # fitted for comparison: nothing was preferred
+
+
+def test_another_model_that_explains_the_readings_is_mentioned(fitted_as):
+    decided, undecided = (statements(fitted_as(undecided=undecided)) for undecided in (False, True))
+    (sentence,) = set(undecided) - set(decided)
+    assert sentence.startswith("A material with phases explains the readings as well")
+    assert set(decided) < set(undecided)
+
+
+def test_shares_count_interior_nodes_everywhere(discovery):
+    grid = discovery.kernel.grid
+    labels = np.zeros(grid.shape)
+    labels[:, -1] = labels[:, 0] = labels[5:10, 5:9] = 1  # sides, and 20 of 19² interior nodes
+    identifiable = np.where(np.asarray(grid.unknown), 1.0, 0.0)
+    identifiable[3, 3:9] = 0.1
+    changed = replace(
+        discovery, phases=replace(discovery.phases, labels=labels, probability=np.where(labels > 0, 0.5, 1.0)),
+        material=replace(discovery.material, identifiable=identifiable),
+    )  # fmt: skip
+    sentences = statements(changed)
+    assert "11.9 kN on 6 % of interior nodes; 5.5 % of them" in sentences[1]
+    assert "98 % of interior nodes" in sentences[4]
+    record = summary(changed, factors_of(changed.kernel))
+    assert record["phases"]["shares"] == pytest.approx([1 - 20 / 361, 20 / 361])
+    assert record["phases"]["uncertain_share"] == pytest.approx(20 / 361)
+    assert record["coefficient"]["identifiable_share"] == pytest.approx(1 - 6 / 361)
+    written = page(changed)
+    assert re.findall(r"phase \d: [^<]*?, (\d+) % of interior nodes", written)[:2] == ["94", "6"]
+    assert re.search(r'id="identifiable".*?class="value">98\u00a0%<', written)
+    shares = {
+        float(share) for share in re.findall(r"([\d.]+)[ \u00a0]% of interior nodes", re.sub("<[^>]*>", " ", written))
+    }
+    assert shares == {94, 6, 98, 99}  # 99: the colour scale
+
+
+def test_the_gain_is_what_the_statement_says(discovery):
+    assert "2 % in all loads is an error of 2 % in the tension" in statements(discovery)[-1]
+    assert "2 % in all responses an error of −2 %" in statements(discovery)[-1]
+    pairs = discovery.measurement.pairs.to(dtype=torch.float32)
+    model = nipde.load("darcy-two-phase")
+    kernels = {
+        name: model(replace(pairs, **changed))
+        for name, changed in {
+            "as read": {}, "loads": {"loads": 1.02 * pairs.loads}, "responses": {"responses": 1.02 * pairs.responses},
+        }.items()
+    }  # fmt: skip
+    plain = kernels["as read"].coefficient
+    assert float((kernels["loads"].coefficient / plain).median()) == pytest.approx(1.02, abs=1e-3)
+    assert float((kernels["responses"].coefficient / plain).median()) == pytest.approx(1 / 1.02, abs=1e-3)
+
+
+def test_names_keep_their_capitals():
+    assert [capitalised(name) for name in ("tension", "EI", "pH", "Young's modulus", "")] == [
+        "Tension", "EI", "PH", "Young's modulus", "",
+    ]  # fmt: skip
 
 
 def test_the_outlier_test_in_words():

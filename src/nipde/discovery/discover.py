@@ -46,7 +46,8 @@ def discover(
 ) -> Discovery:
     """Identify the coefficient of one system, by an estimator whose kernels have a coefficient and its posterior.
 
-    `quantity` is the user's name of the coefficient. `piecewise_constant` selects the piecewise-constant prior, None
+    `quantity` is the user's name of the coefficient. `phases` is the number of phases, unless the fit itself compares
+    materials of one phase and of more. `piecewise_constant` selects the piecewise-constant prior, None
     selects by the held-out error. `baselines` are other estimators to compare with, by name, such as
     `nipde.estimators.inverse.adjoint.BASELINES`. `progress` is called with the name of each step.
     """
@@ -75,12 +76,14 @@ def discover(
     interior = np.asarray(pairs.grid.unknown)
     identifiable = (material.identifiable >= IDENTIFIABLE) & interior
     among = identifiable if identifiable.any() else interior
-    segmented = phases_of(material.values, deviation=deviation, among=among, count=phases)
+    count = getattr(kernel, "phases", None) or phases
+    segmented = phases_of(material.values, deviation=deviation, among=among, count=count)
     compared = []
     context, queries = (parts[0], parts[1]) if parts else (pairs, None)
+    judged_at = None if readings is None or parts is None else readings.take(list(parts[2]))
     for name, other in (baselines or {}).items():
         progress(name)
-        compared.append(baseline(name, other, context, queries))
+        compared.append(baseline(name, other, context, queries, judged_at=judged_at))
     progress("recommended loads")
     effort, unit = effort_of(pairs.loads), measurement.units.load
     loads = recommended_loads(kernel, effort=effort, count=recommendations, unit=unit)
@@ -129,16 +132,25 @@ def at_sensors(estimator: Any, readings: SensorPairs, parts: Split) -> HeldOut:
     _, queries, indices = parts
     kernel = estimator(readings.take(np.setdiff1d(np.arange(readings.count), indices)))
     fields = predictions(kernel, queries, indices)
-    predicted = kernel.laws[0].readings(fields.loads.astype(np.float64), readings.sensors.matrix)
-    measured = readings.readings[list(indices)].numpy()
+    held_out = readings.take(list(indices))
+    return replace(fields, errors=errors_at(held_out, kernel.laws[0].readings(fields.loads, held_out.sensors.matrix)))
+
+
+def errors_at(readings: SensorPairs, predicted: np.ndarray) -> np.ndarray:
+    """Relative errors of predicted readings, by pair."""
+    measured = readings.readings.numpy()
     off = np.where(np.isfinite(measured), predicted - measured, 0.0)
     sizes = np.linalg.norm(np.nan_to_num(measured), axis=1)
-    errors = np.linalg.norm(off, axis=1) / np.where(sizes > 0, sizes, max(sizes.max(), 1e-300))
-    return replace(fields, errors=errors)
+    return np.asarray(np.linalg.norm(off, axis=1) / np.where(sizes > 0, sizes, max(sizes.max(), 1e-300)))
 
 
-def baseline(name: str, estimator: Estimator, context: Pairs, queries: Pairs | None) -> Baseline:
-    """Another estimator on the same context and queries; NaN where its fit fails or gives no coefficient."""
+def baseline(
+    name: str, estimator: Estimator, context: Pairs, queries: Pairs | None, *, judged_at: SensorPairs | None = None
+) -> Baseline:
+    """Another estimator on the same context and queries; NaN where its fit fails or gives no coefficient.
+
+    Errors are at the sensors of `judged_at`, if given, as those of the estimator itself.
+    """
     start = time.perf_counter()
     values, error = np.full(context.grid.shape, np.nan), np.nan
     try:
@@ -149,7 +161,12 @@ def baseline(name: str, estimator: Estimator, context: Pairs, queries: Pairs | N
     if kernel.coefficient is not None:
         values = kernel.coefficient.detach().double().cpu().numpy()
     if queries is not None:
-        error = float(predictions(kernel, queries.to(dtype=torch.float64), ()).errors.mean())
+        answers = predictions(kernel, queries.to(dtype=torch.float64), ())
+        errors = answers.errors
+        if judged_at is not None:
+            at = judged_at.sensors.matrix(judged_at.grid)
+            errors = errors_at(judged_at, (at @ answers.predicted.reshape(len(errors), -1).T).T)
+        error = float(errors.mean())
     return Baseline(name, values, error, seconds)
 
 

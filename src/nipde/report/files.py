@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from nipde.atomic import atomic_folder
-from nipde.discovery.discovery import IDENTIFIABLE, Discovery, check_text
+from nipde.discovery.discovery import Discovery, check_text
 from nipde.errors import IntegrityError, NipdeError, needing
+from nipde.report.interior import identifiable_share, interior_share, measured_share
 from nipde.report.kernel_factors import Factors, factors_of, save_program
 from nipde.report.page.page import flat, page
 from nipde.report.statements import statements
@@ -129,19 +130,20 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
     measurement, kernel, material, phases = (
         discovery.measurement, discovery.kernel, discovery.material, discovery.phases,
     )  # fmt: skip
-    interior = np.asarray(kernel.grid.unknown)
+    interior, coverage = np.asarray(kernel.grid.unknown), discovery.coverage
     pairs, held_out, loads, test = (
         measurement.pairs, discovery.held_out, discovery.recommended_loads, kernel.outlier_test
     )  # fmt: skip
     return {
         "version": VERSION,
         "statements": list(statements(discovery)),
+        "coverage": {"covered": coverage.covered, "reasons": list(coverage.reasons)},
         "units": {**vars(measurement.units), "coefficient": material.unit},
         "grid": {**kernel.grid.to_dict(), "origin": list(measurement.origin)},
         "pairs": {
             "count": pairs.count,
             "noise": None if pairs.noise is None else float(pairs.noise),
-            "measured_share": float(fields_of(discovery)["measured_share"].mean()),
+            "measured_share": measured_share(discovery),
         },
         "coefficient": {
             "name": material.quantity,
@@ -150,14 +152,14 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
             "calibrated": material.calibrated,
             "median_low": float(np.median(material.low[interior])),
             "median_high": float(np.median(material.high[interior])),
-            "identifiable_share": float(np.mean(material.identifiable[interior] >= IDENTIFIABLE)),
+            "identifiable_share": identifiable_share(discovery),
         },
         "phases": {
             "method": phases.method,
             "thresholds": list(phases.thresholds),
             "medians": list(phases.medians),
-            "shares": [float(np.mean(phases.labels[interior] == number)) for number in range(len(phases.medians))],
-            "uncertain_share": float(np.mean(phases.uncertain[interior])),
+            "shares": [interior_share(kernel.grid, phases.labels == number) for number in range(len(phases.medians))],
+            "uncertain_share": interior_share(kernel.grid, phases.uncertain),
         },
         "outlier_test": None
         if test is None

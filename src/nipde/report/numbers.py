@@ -32,3 +32,8 @@ def percent(share: float) -> str:
     if not np.isfinite(share):
         return "—"
     return (f"{100 * share:.0f}" if share >= 0.0995 else number(100 * share, 2)) + "\u00a0%"
+
+
+def capitalised(text: str) -> str:
+    """The first letter large, the others as they are: EI stays EI."""
+    return text[:1].upper() + text[1:]

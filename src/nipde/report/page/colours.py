@@ -1,4 +1,7 @@
-"""Fields as 8-bit colours: code = 254 (value - low) / (high - low); 255, transparent, where there is no value."""
+"""Fields as 8-bit colours: code = 254 (value - low) / (high - low); 255, transparent, where there is no value.
+
+On a logarithmic scale, logarithms stand for the values.
+"""
 
 import base64
 import io
@@ -11,6 +14,7 @@ from jaxtyping import Float, UInt8
 from numpy import ndarray
 
 from nipde.errors import needing
+from nipde.report.page.scale import Scale
 
 #: Codes run from 0 to here.
 LAST = 254
@@ -24,15 +28,20 @@ class Colours:
     low: Float[ndarray, " field"]
     high: Float[ndarray, " field"]
     codes: UInt8[ndarray, "field *shown"]
+    log: bool = False
+
+    @classmethod
+    def on(cls, scale: Scale, fields: Float[ndarray, "field *shown"]) -> Self:
+        """All fields on one scale."""
+        low, high = (np.full(len(fields), end) for end in (scale.low, scale.high))
+        return cls("batlow", low, high, encoded(scale.shares(fields)), scale.log)
 
     @classmethod
     def of(cls, fields: Float[ndarray, "field *shown"], *, table: str, low: ndarray, high: ndarray) -> Self:
         """On given scales; values beyond them take the last colour."""
         space = (..., *(None,) * (fields.ndim - 1))
         width = np.where(high > low, high - low, 1.0)
-        share = np.clip((fields - low[space]) / width[space], 0, 1)
-        codes = np.where(np.isfinite(share), np.round(LAST * np.nan_to_num(share)), LAST + 1).astype(np.uint8)
-        return cls(table, low, high, codes)
+        return cls(table, low, high, encoded((fields - low[space]) / width[space]))
 
     @classmethod
     def between(cls, field: Float[ndarray, "*shown"], low: float, high: float) -> Self:
@@ -63,12 +72,23 @@ class Colours:
     def to_json(self) -> dict[str, object]:
         """For the script."""
         scales = {name: [float(f"{v:.5g}") for v in getattr(self, name)] for name in ("low", "high")}
-        return {"table": self.table, **scales, "codes": base64.b64encode(self.codes.tobytes()).decode()}
+        return {
+            "table": self.table,
+            "log": self.log,
+            **scales,
+            "codes": base64.b64encode(self.codes.tobytes()).decode(),
+        }
 
     @cached_property
     def shares(self) -> Float[ndarray, "field *shown"]:
         """0 at the low end of the scale, 1 at the high one, NaN where there is no value."""
         return np.where(self.codes > LAST, np.nan, self.codes / LAST)
+
+
+def encoded(shares: Float[ndarray, "field *shown"]) -> UInt8[ndarray, "field *shown"]:
+    """Codes of shares of the scale; those beyond its ends take the colour of the end."""
+    codes = np.round(LAST * np.clip(np.nan_to_num(shares), 0, 1))
+    return np.where(np.isnan(shares), LAST + 1, codes).astype(np.uint8)
 
 
 @cache

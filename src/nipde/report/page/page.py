@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nipde.discovery.discovery import Discovery
+from nipde.discovery.discovery import Baseline, Discovery
 from nipde.errors import needing
-from nipde.report.numbers import number, percent, unit_symbol, unit_text
+from nipde.report.interior import interior_percentiles
+from nipde.report.numbers import capitalised, number, percent, unit_symbol, unit_text
 from nipde.report.page.colours import Colours, hex_colours
-from nipde.report.page.sections import MOST, Section, held_out, material_section, reading, rows
+from nipde.report.page.first_screen import first_screen
+from nipde.report.page.material import coefficient_scale, material_section
+from nipde.report.page.sections import MOST, Section, held_out, reading, rows
 from nipde.report.page.view import Figure, View
-from nipde.report.statements import outlier_statement, statements
+from nipde.report.statements import best_baseline, statements
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,7 +43,7 @@ def page(discovery: Discovery) -> str:
     }  # fmt: skip
     script = _text("page.js")
     return environment.get_template("template.html.j2").render(
-        discovery=discovery, view=view, statements=statements(discovery), check=outlier_check(discovery),
+        discovery=discovery, view=view, first=first_screen(discovery), statements=sentences(discovery),
         reading=pairs, material_section=material, rows=kernel, held_out=predicted,
         baselines=baselines(discovery, view), recommended_loads=recommended_loads(discovery, view),
         provenance=list(flat({"estimator": discovery.estimator} | discovery.provenance)), ramps=_ramps(tables),
@@ -49,25 +52,10 @@ def page(discovery: Discovery) -> str:
     )  # fmt: skip
 
 
-def outlier_check(discovery: Discovery) -> Section:
-    """Whether the pairs look like those of the calibration systems."""
-    test = discovery.kernel.outlier_test
-    if test is None:
-        text = (
-            "In-distribution check not available: calibration covers exact loads and responses with few gaps, and "
-            "calibrated weights. The size of the errors is unknown here: read the bands as a guide only."
-        )
-        return {"kind": "unknown", "icon": "?", "text": text}
-    kind, icon = ("failed", "!") if bool(test.is_outlier) else ("passed", "✓")
-    return {"kind": kind, "icon": icon, "text": outlier_statement(test)}
-
-
 def baselines(discovery: Discovery, view: View) -> Section:
     """This report first, then the baselines, on the colour scale of this report."""
-    values, unit, quantity = (
-        view.shown(discovery.material.values), discovery.material.unit, discovery.material.quantity,
-    )  # fmt: skip
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    unit, quantity, grid = discovery.material.unit, discovery.material.quantity, discovery.kernel.grid
+    scale = coefficient_scale(discovery, view)
     error_here, seconds = math.nan, discovery.provenance.get("seconds")
     if discovery.held_out is not None:
         error_here = float(np.nanmean(discovery.held_out.errors))
@@ -75,30 +63,27 @@ def baselines(discovery: Discovery, view: View) -> Section:
     entries += [(one.name, one.values, one.held_out_error, one.seconds) for one in discovery.baselines]
     cards = []
     for i, (name, field, error, time) in enumerate(entries):
-        drawn = view.shown(field)
-        finite = drawn[np.isfinite(drawn)]
-        span = (
-            f"{quantity} from {number(finite.min())} to {number(finite.max())}{unit_text(unit)}"
-            if finite.size
-            else f"This method gives no {quantity}."
-        )
-        colours = Colours.between(drawn, low, high)
-        figure = Figure(view, colours, f"method-{i}", name, quantity, unit, width=240, caption=span)
+        drawn, span = view.shown(field), f"This method gives no {quantity}."
+        if np.isfinite(field[np.asarray(grid.unknown)]).all():
+            low, high = interior_percentiles(grid, field, 1, 99)
+            span = f"1 % to 99 % of interior nodes: {number(low)} to {number(high)}{unit_text(unit)}"
+        figure = Figure(
+            view, Colours.on(scale, drawn[None]), f"method-{i}", name, quantity, unit, width=240, caption=span,
+            scale=scale,
+        )  # fmt: skip
         took = f"{number(float(time))} s" if isinstance(time, int | float) and math.isfinite(time) else "—"
         cards.append({"figure": figure, "name": name, "error": percent(error), "seconds": took, "span": span})
-    errors = {one.name: one.held_out_error for one in discovery.baselines if math.isfinite(one.held_out_error)}
-    return {"cards": cards, "text": comparison(error_here, errors)}
+    return {"cards": cards, "text": comparison(error_here, best_baseline(discovery))}
 
 
-def comparison(error_here: float, errors: dict[str, float]) -> str:
+def comparison(error_here: float, best: Baseline | None) -> str:
     """Which method has the smallest held-out error."""
-    if not errors or not math.isfinite(error_here):
+    if best is None or not math.isfinite(error_here):
         return "There are no held-out errors to compare."
-    best = min(errors, key=lambda name: errors[name])
-    both = f"{percent(errors[best])} for {best}, {percent(error_here)} for this report"
-    if abs(errors[best] - error_here) <= 0.1 * error_here:
+    both = f"{percent(best.held_out_error)} for {best.name}, {percent(error_here)} for this report"
+    if abs(best.held_out_error - error_here) <= 0.1 * error_here:
         return f"The held-out error of the best baseline is about the same: {both}."
-    if errors[best] < error_here:
+    if best.held_out_error < error_here:
         return f"A baseline has a smaller held-out error: {both}. Prefer it for predictions here."
     return f"This report has the smallest held-out error: {both}."
 
@@ -116,12 +101,21 @@ def recommended_loads(discovery: Discovery, view: View) -> Section:
     return {"cards": cards, "total": len(ranked.names)}
 
 
+def sentences(discovery: Discovery) -> list[str]:
+    """The statements after that on coverage, which has its own box; numbers stay on the line of their unit."""
+    units = [text for text in (" %", unit_text(discovery.material.unit)) if text]
+    lines = list(statements(discovery)[1:])
+    for text in units:
+        lines = [line.replace(text, text.replace(" ", "\u00a0")) for line in lines]
+    return lines
+
+
 def _environment() -> "Environment":
     with needing("jinja2", extra="report"):
         from jinja2 import Environment, PackageLoader, StrictUndefined
     loader = PackageLoader("nipde.report.page", "files")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.globals.update(number=number, unit_symbol=unit_symbol, unit_text=unit_text)
+    made.globals.update(capitalised=capitalised, number=number, unit_symbol=unit_symbol, unit_text=unit_text)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Sections of the page: pairs as they were read, material and kernel, predictions of the held-out pairs."""
+"""Sections of the page: pairs as they were read, the kernel, predictions of the held-out pairs."""
 
 import math
 from typing import Any
@@ -8,10 +8,11 @@ import torch
 from jaxtyping import Float
 from numpy import ndarray
 
-from nipde.discovery.discovery import IDENTIFIABLE, Discovery, HeldOut, Phases
+from nipde.discovery.discovery import Discovery, HeldOut
+from nipde.report.interior import measured_share
 from nipde.report.numbers import number, percent, unit_symbol, unit_text
-from nipde.report.page.colours import LAST, Colours, hex_colours
-from nipde.report.page.view import Figure, Plot, View, line, rounded, ticks_between
+from nipde.report.page.colours import LAST, Colours
+from nipde.report.page.view import Figure, Plot, View, rounded, ticks_between
 
 #: Pairs that a page holds; the rest would only make it heavy.
 MOST = 12
@@ -28,10 +29,9 @@ def reading(discovery: Discovery, view: View) -> tuple[Section, Section]:
     pairs, units = discovery.measurement.pairs, discovery.measurement.units
     selected = spread(pairs.count)
     loads, responses = (field[selected, 0].double().cpu().numpy() for field in (pairs.loads, pairs.responses))
-    missing = 0.0
+    missing = 1 - measured_share(discovery)
     if pairs.mask is not None:
         mask = pairs.mask.expand(pairs.responses.shape)
-        missing = 1 - float(mask.double().mean())
         responses = np.where(mask[selected, 0].cpu().numpy(), responses, np.nan)
     data: Section = {"numbers": [index + 1 for index in selected], "total": pairs.count}
     figures = []
@@ -138,55 +138,6 @@ def mark(view: View, colours: Colours, number: int, node: tuple[int, ...]) -> tu
     return view.position(view.plot(), node, min(share, 1.0))
 
 
-def material_section(discovery: Discovery, view: View) -> tuple[Section, Section]:
-    """The coefficient with its band, its identifiability, and its phases."""
-    material, phases = discovery.material, discovery.phases
-    values, low, high, identifiable, probability, labels = (
-        view.shown(field)
-        for field in (
-            material.values, material.low, material.high, material.identifiable, phases.probability, phases.labels
-        )
-    )  # fmt: skip
-    # Maps spend their colours on the values; lines have room for the band.
-    lowest, highest = (low, high) if view.dimension == 1 else (values, values)
-    ends = np.repeat([[np.nanmin(lowest)], [np.nanmax(highest)]], 3, axis=1)
-    switched = Colours.of(np.stack([values, low, high]), table="batlow", low=ends[0], high=ends[1])
-    plot, half = view.plot(), (high - low) / 2
-    unidentified, uncertain = (
-        view.cells(plot, mask) for mask in (identifiable < IDENTIFIABLE, view.shown(phases.uncertain))
-    )
-    band = line_area(view, plot, low, high, *ends[:, 0]) if view.dimension == 1 else ""
-    unidentified_means = f"not identifiable (less than {100 * IDENTIFIABLE:g} %)"
-    quantity = material.quantity
-    figures = [
-        Figure(
-            view, switched, "coefficient", quantity.capitalize(), quantity, material.unit, area=band, follows=True,
-            hatched=unidentified, hatched_means=unidentified_means,
-        ),
-        Figure(
-            view, Colours.between(half, 0, float(np.nanmax(half))), "width", "Half-width of the band",
-            f"half-width of the band of the {quantity}", material.unit, follows=True,
-        ),
-        Figure(
-            view, Colours.between(identifiable, 0, 1), "identifiable", "Identifiability", "identifiability", "",
-            ends=("0, not determined by the data", "1, determined"), follows=True,
-            hatched=unidentified, hatched_means=unidentified_means,
-        ),
-        Figure(
-            view, Colours.between(labels, 0, max(1, len(phases.medians) - 1)), "phases", "Phases", "phase", "",
-            swatches=phase_swatches(phases, labels, material.unit), follows=True,
-            hatched=uncertain, hatched_means="phase uncertain: another phase above 5 %",
-        ),
-    ]  # fmt: skip
-    fields = {
-        "values": values, "low": low, "high": high, "identifiable": identifiable, "probability": probability,
-        "phase": labels,
-    }  # fmt: skip
-    data: Section = {name: rounded(field) for name, field in fields.items()}
-    data |= {"unit": unit_text(material.unit), "switch": switched.to_json()}
-    return {"figures": {figure.name: figure for figure in figures}}, data
-
-
 def rows(discovery: Discovery, view: View) -> tuple[Section, Section]:
     """K(x, ·) for x and y on at most 31 × 31 nodes, one scale per row."""
     kernel, units = discovery.kernel, discovery.measurement.units
@@ -239,23 +190,3 @@ def rows_at(discovery: Discovery, places: list[range]) -> Float[ndarray, "row *k
     with torch.no_grad():
         responses = kernel.T.predict(points.view(-1, 1, *grid.shape)).flatten(1)
     return responses[:, kept].double().cpu().numpy().reshape(-1, *map(len, places))
-
-
-def line_area(view: View, plot: Plot, low: ndarray, high: ndarray, bottom: float, top: float) -> str:
-    """The band between two lines as a closed path."""
-    sides = [np.clip((side - bottom) / max(top - bottom, 1e-300), 0, 1) for side in (low, high)]
-    there, back = (line(view, plot, np.nan_to_num(side)) for side in sides)
-    points = back.replace("M", "L").split("L")[1:]
-    return there + "".join(f"L{point}" for point in reversed(points)) + "z"
-
-
-def phase_swatches(phases: Phases, labels: ndarray, unit: str) -> tuple[tuple[str, str], ...]:
-    """Colour and words of every phase."""
-    last = max(1, len(phases.medians) - 1)
-    return tuple(
-        (
-            hex_colours("batlow")[round(LAST * i / last)],
-            f"phase {i + 1}: {number(median)}{unit_text(unit)}, {percent(float(np.mean(labels == i)))} of the nodes",
-        )
-        for i, median in enumerate(phases.medians)
-    )

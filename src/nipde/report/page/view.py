@@ -14,6 +14,7 @@ from nipde.grid import AXES
 from nipde.measurements.measurement import Measurement
 from nipde.report.numbers import number, unit_text
 from nipde.report.page.colours import LAST, Colours
+from nipde.report.page.scale import Scale
 
 #: Room for ticks and names of axes, in the unit of the drawing: left, right, top, bottom.
 MARGINS = (58.0, 14.0, 12.0, 40.0)
@@ -114,6 +115,13 @@ class View:
         up = shares[1] if self.dimension == 2 else height
         return round(plot.left + shares[0] * plot.across, 1), round(plot.top + (1 - up) * plot.up, 1)
 
+    def points(self, plot: Plot, points: Float[ndarray, "point axis"]) -> tuple[tuple[float, float], ...]:
+        """Where points, measured from the first node, are drawn in 2D."""
+        axes = zip(self.coordinates, self._lengths(), points.T, strict=True)
+        across, up = ((place + length / len(axis) / 2) / length for axis, length, place in axes)
+        x, y = plot.left + across * plot.across, plot.top + (1 - up) * plot.up
+        return tuple((round(float(a), 1), round(float(b), 1)) for a, b in zip(x, y, strict=True))
+
     def cells(self, plot: Plot, mask: Bool[ndarray, "*shown"]) -> str:
         """An SVG path around the nodes of a mask, runs along x in one piece."""
         rows = mask[:, None] if self.dimension == 1 else mask
@@ -183,6 +191,12 @@ class Figure:
     follows: bool = False
     #: Colours with a meaning of their own, instead of a scale.
     swatches: tuple[tuple[str, str], ...] = ()
+    #: How the colours were chosen, where not from the smallest to the largest value.
+    scale: Scale | None = None
+    #: Where sensors are, in the drawing; the caption names them.
+    sensors: tuple[tuple[float, float], ...] = ()
+    #: Whether the selected point stays hidden until it is moved.
+    quiet: bool = False
     #: First node and distance of nodes per axis, where not all are drawn.
     first: tuple[int, ...] = (0, 0)
     step: tuple[int, ...] = (1, 1)
@@ -213,6 +227,24 @@ class Figure:
         return number(float(self.colours.high[self.shown]))
 
     @property
+    def middle(self) -> str:
+        """The middle of the scale."""
+        low, high = float(self.colours.low[self.shown]), float(self.colours.high[self.shown])
+        return number(math.sqrt(low * high) if self.colours.log else (low + high) / 2)
+
+    @property
+    def signs(self) -> tuple[str, str]:
+        """Before the ends of the scale, where values lie beyond them."""
+        below, above = (False, False) if self.scale is None else self.scale.beyond
+        return "≤ " if below else "", "≥ " if above else ""
+
+    @property
+    def scale_name(self) -> str:
+        """Quantity and unit for the colour bar, with how the colours were chosen."""
+        remark = "" if self.scale is None else self.scale.remark
+        return f"{self.quantity}{unit_text(self.unit, ' in ')}{remark and ', '}{remark}"
+
+    @property
     def image(self) -> str:
         """The map as a data address."""
         return self.colours.png(self.shown)
@@ -240,6 +272,8 @@ class Figure:
         if self.swatches:
             return f"{kind}: {self.title}. {'; '.join(text for _, text in self.swatches)}."
         scale = f"{self.quantity} from {self.low} to {self.high}{unit_text(self.unit)}"
+        if self.scale is not None and self.scale.remark:
+            scale += f", {self.scale.remark}"
         return f"{kind}: {self.title}. {scale}. {self.caption}".strip()
 
 

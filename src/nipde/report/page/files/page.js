@@ -27,6 +27,8 @@
     return `${front}\u00a0×\u00a010${raised}`.replace("-", "−");
   }
 
+  const between = (low, high, share, log) => (log ? low * (high / low) ** share : low + (high - low) * share);
+
   // Fields of one stack: codes of the i-th, its scale, and values back from codes.
   function stack(record, shape = view.shape) {
     const codes = Uint8Array.from(atob(record.codes), (c) => c.charCodeAt(0));
@@ -34,7 +36,7 @@
     return {
       ...record, shape, count: record.low.length,
       at: (i) => codes.subarray(i * size, (i + 1) * size),
-      value: (i, code) => record.low[i] + (record.high[i] - record.low[i]) * code / LAST,
+      value: (i, code) => between(record.low[i], record.high[i], code / LAST, record.log),
     };
   }
 
@@ -59,6 +61,7 @@
       context.putImageData(pixels, 0, 0);
     }
     target.querySelectorAll(".low").forEach((e) => { e.textContent = number(low); });
+    target.querySelectorAll(".middle").forEach((e) => { e.textContent = number(between(low, high, 0.5, fields.log)); });
     target.querySelectorAll(".high").forEach((e) => { e.textContent = number(high); });
   }
 
@@ -124,7 +127,7 @@
   // The selected point: its values, and its row of the kernel.
   const rows = stack(kernel, kernel.shape), switched = stack(material.switch);
   const main = figure("coefficient"), beside = figure("row"), common = document.getElementById("common");
-  const maps = ["coefficient", "width", "identifiable", "phases"];
+  const maps = ["map", "half-width", "coefficient", "identifiable", "phases"].filter(figure);
   let point = kernel.start.slice();
 
   const nearest = () => kernel.shape.map((count, a) => clamp(Math.round((point[a] - kernel.first[a]) / kernel.step[a]), count - 1));
@@ -159,9 +162,9 @@
       identifiable: share(material.identifiable[at]),
       row: number(kernel.largest[row]),
     };
-    for (const [name, text] of Object.entries(read)) document.querySelector(`[data-read="${name}"]`).textContent = text;
+    for (const element of document.querySelectorAll("[data-read]")) element.textContent = read[element.dataset.read];
     describe(beside, `Row of the kernel at the point ${places(origin)}${view.unit}, from ${number(low)} to ${number(high)} ${kernel.unit}.`);
-    return `Point ${read.point}${view.unit}. Value ${read.value}${material.unit}, band ${read.band}, phase and probability ${read.phase}.`;
+    return `${flat ? "x" : "x, y"} = ${read.point}${view.unit}: ${material.quantity} ${read.value}${material.unit}, ${material.level} band ${read.band}${material.unit}.`;
   }
 
   function showSwitch() {
@@ -181,8 +184,15 @@
     if (!move || (flat && move[1])) return;
     event.preventDefault();
     point = point.map((i, a) => clamp(i + move[a] * (event.shiftKey ? 5 : 1), view.shape[a] - 1));
-    document.getElementById("spoken").textContent = showPoint();
+    document.getElementById("spoken").textContent = moved();
   });
+  // The maps of the first screen show the point once it has been moved.
+  function moved() {
+    const text = showPoint();
+    document.body.classList.add("moved");
+    document.getElementById("at-point").textContent = text;
+    return text;
+  }
   let waiting = false;
   function follow(event, area) {
     const frame = area.querySelector(".frame").getBoundingClientRect();
@@ -191,7 +201,7 @@
     point = view.shape.map((count, a) => clamp(Math.floor(shares[a] * count), count - 1));
     if (waiting) return;
     waiting = true;
-    requestAnimationFrame(() => { waiting = false; showPoint(); });
+    requestAnimationFrame(() => { waiting = false; moved(); });
   }
   for (const name of maps) {
     const area = figure(name).querySelector(".plot");
