@@ -11,6 +11,7 @@ import torch
 import nipde
 from nipde.context.sensors import Sensors
 from nipde.discovery.discovery import Baseline, Discovery, HeldOut, Material, Phases, RecommendedLoads
+from nipde.discovery.material import phases_of
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.grid import Axis, Grid
 from nipde.measurements.measurement import Measurement, Note, Source
@@ -137,7 +138,10 @@ def fitted_as(at_sensors):
     def changed(**summary):
         law = at_sensors.kernel.laws[0]
         law = replace(law, summary={**law.summary, **summary})
-        return replace(at_sensors, kernel=replace(at_sensors.kernel, laws=(law,)))
+        kernel, material = replace(at_sensors.kernel, laws=(law,)), at_sensors.material
+        deviation, inner = np.log(material.high / material.low) / 2, np.asarray(kernel.grid.unknown)
+        phases = phases_of(material.values, deviation=deviation, among=inner, count=kernel.phases or 2)
+        return replace(at_sensors, kernel=kernel, phases=phases)
 
     return changed
 

@@ -127,14 +127,11 @@ def test_the_summary_is_what_its_schema_says(discovery, folder):
     assert found["notes"][0] == {"kind": "reading", "text": "Read ✓."}
 
 
-def test_files_of_a_smooth_material_have_one_phase(at_sensors, fitted_as):
+def test_files_of_a_smooth_material_have_one_phase(at_sensors):
     smooth = summary(at_sensors, factors_of(at_sensors.kernel))
     jsonschema.validate(json.loads(json.dumps(smooth, allow_nan=False)), schema())
     assert (smooth["phases"]["shares"], smooth["phases"]["thresholds"]) == ([1.0], [])
     assert fields_of(at_sensors)["phase"].max() == 0
-    three = fitted_as(model="3 phases")
-    assert len(summary(three, factors_of(three.kernel))["phases"]["shares"]) == 3
-    assert set(np.unique(fields_of(three)["phase"])) == {0, 1, 2}
 
 
 def test_a_summary_with_an_outlier_test_or_without_held_out_pairs_fits_the_schema_too():

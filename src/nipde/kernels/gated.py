@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from nipde.grid import Grid
@@ -37,6 +37,19 @@ class GatedKernel(FactoredKernel, MatrixFreeKernel):
         left = self.left.unsqueeze(component - 2)
         responses = [(answers * left.select(component, place)).sum(component) for place in range(self.components[0])]
         return torch.stack(responses, component)
+
+    def homogeneous_in(self, systems: Bool[Tensor, "*batch"], compliance: Float[Tensor, "*batch"]) -> Self:
+        """The same, some systems replaced by `compliance` (-Δ)⁻¹ of every component, or 0 if loads have others."""
+        (out, into), space = self.components, self.grid.shape
+        count, last = out if out == into else 0, (None,) * len(space)
+        replaced, scale = (one[(..., None, None, *last)] for one in (systems, compliance.to(self.left)))
+        gates = []
+        for gate, factor in ((self.left, scale), (self.right, torch.ones_like(scale))):
+            units = torch.eye(count, gate.shape[-len(space) - 1]).to(gate)[(..., *last)] * factor * replaced
+            more = units.expand(*units.shape[: -len(space)], *space)
+            gates.append(torch.cat([gate.masked_fill(replaced, 0), more], -len(space) - 2))
+        plain = transform(self.grid).inverse_laplacian(self.left).expand(count, *self.multipliers.shape[1:])
+        return replace(self, left=gates[0], right=gates[1], multipliers=torch.cat([self.multipliers, plain]))
 
     def stretched(self, to: Grid) -> Self:
         """The same answers to the same loads on a similar box."""

@@ -163,9 +163,9 @@ class RefinedKernel(KernelOfLaws[RefinedLaw]):
     @property
     def not_calibrated(self) -> tuple[str, ...]:
         """Why bands of these laws are not known to hold."""
-        reasons = [reason for law in self.laws for reason in law.summary.get("outside", ())]
-        if any(not law.summary["noise_stated"] for law in self.laws):
-            reasons.append("the noise is not stated: it is estimated from the residuals, and the law is not tested")
+        unknown = "the noise is not stated: it is estimated from the residuals, and the law is not tested"
+        reasons = [unknown for law in self.laws if not law.summary["noise_stated"]]
+        reasons += [reason for law in self.laws for reason in law.summary.get("outside", ())]
         return tuple(dict.fromkeys(reasons))
 
     def predict(self, loads: Fields) -> Fields:
