@@ -50,7 +50,7 @@ class Case:
         if not self.noise <= MOST_NOISE:
             reasons.append(f"noise above {100 * MOST_NOISE:g} % of the readings")
         if self.stratum not in _table():
-            reasons.append("no calibration systems with this model")
+            reasons.append("bands of output error are not calibrated for such cases yet")
         return tuple(reasons)
 
 
