@@ -28,12 +28,17 @@ def _rows(rows: Rows) -> str:
     return table(head, [
         (
             row["row"], row["systems"], percent(row["held_out"]), percent(row["held_out_worst"]),
-            f"{row['log_mean']:.3f}", f"{100 * row['phases_inside']:.1f} %", f"{row['chi_square']:.2f}",
+            f"{row['log_mean']:.3f}", _phases(row), f"{row['chi_square']:.2f}",
             _within(row, "within"), _within(row, "material_within"), _share(row["rings"]),
             ", ".join(f"{count} {model}" for model, count in row["models"].items()), f"{row['seconds']:.0f}",
         )
         for row in rows
     ])  # fmt: skip
+
+
+def _phases(row: dict[str, Any]) -> str:
+    """Share of cells in their phase, of materials that have two."""
+    return "–" if row["family"] in ("log-normal", "three-phase") else f"{100 * row['phases_inside']:.1f} %"
 
 
 def _misspecified(rows: Rows) -> str:
