@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 import nipde
-from nipde.discovery.design import next_load, principal_loads
+from nipde.discovery.design import principal_loads
+from nipde.discovery.recommended_loads import recommend
 
 recipe = nipde.DarcyRecipe(nodes=21, pairs=55, precision="float64")
 grid, model = recipe.grid, nipde.load("darcy-two-phase-gated")
@@ -26,11 +27,11 @@ def measured(specimen, loads):
 
 
 # %%
-# Rank thirty eigenmodes for the first specimen.
-modes = nipde.discovery.wave_loads(grid, 30)
-kernel = model(measured(specimens[0], torch.tensor(specimens[0].loads[:5])))
-ranking = next_load(kernel, modes, expected)
-print(f"mode {ranking.best} would remove {float(ranking.gains[ranking.best]):.0%} of the predictive variance")
+# Patches that can be applied, ranked for the first specimen.
+pairs = measured(specimens[0], torch.tensor(specimens[0].loads[:5]))
+patches = recommend(model(pairs), pairs, count=3)
+for name, gain in zip(patches.names, patches.gains, strict=True):
+    print(f"{name}: removes {gain:.0%} of the predictive variance")
 
 # %%
 # If any load can be applied: the ten with the least remaining variance. No response is needed, so all are chosen at
@@ -51,7 +52,7 @@ for name, values in errors.items():
     left.plot(range(5, 16), 100 * values, marker="o", label=f"{name} loads")
 left.set(title="mean error on 40 held-out loads, %", xlabel="loads applied", ylim=(0, None))
 left.legend()
-shown = ("recommended mode", modes[ranking.best]), ("first designed load", plan[0]), ("tenth", plan[9])
+shown = ("recommended patch", patches.loads[:1]), ("first designed load", plan[0]), ("tenth", plan[9])
 for axes, (title, load) in zip(right, shown, strict=True):
     axes.pcolormesh(*grid.coordinates, load[0], shading="nearest", cmap="RdBu_r", vmin=-3, vmax=3)
     axes.set(title=title, aspect="equal", xticks=(0, 1), yticks=(0, 1))

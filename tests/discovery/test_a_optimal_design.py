@@ -6,7 +6,8 @@ import torch
 
 from nipde.boundary import Dirichlet, Neumann
 from nipde.context.pairs import Pairs
-from nipde.discovery.a_optimal_design import DEVIATION, Sensor, informative_loads, most_informative
+from nipde.context.sensors import Sensors
+from nipde.discovery.a_optimal_design import CORRELATION, DEVIATION, Sensor, informative_loads, most_informative
 from nipde.discovery.candidates import at_effort, wave_loads
 from nipde.discretisation.links import Arithmetic, Harmonic
 from nipde.errors import PairsError
@@ -69,6 +70,35 @@ def test_gains_are_those_of_the_posterior(mean, relative):
         assert float(after.gains[0]) == pytest.approx(1 - both / first, rel=1e-4)
 
 
+@pytest.mark.parametrize("least", [0.0, 0.02], ids=["share", "stated"])
+def test_gains_at_few_sensors_are_those_of_the_posterior(least):
+    """Of a correlated material, written out; queries count at all nodes."""
+    medium, queries, candidates = rock(GRID), random_loads(GRID, 3, seed=1), wave_loads(GRID, 4)
+    at, applied = Sensors.at(np.array([[0.3, 0.4], [0.55, 1.2], [0.8, 1.9]])), random_loads(GRID, 1, seed=2)
+    rows, free = at.matrix(GRID).toarray(), GRID.unknown
+    points = np.stack([x.ravel() for x in GRID.coordinates], -1)
+    apart = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    precision = np.linalg.inv(DEVIATION**2 * np.exp(-apart / (CORRELATION * np.sqrt(2.0))))
+    answers = medium.solve(queries[:, 0].numpy())
+    noise = max(0.05 * np.sqrt(np.mean((rows @ answers.reshape(3, -1).T) ** 2)), least)
+    wanted = [
+        jacobian(medium, query[0].numpy()) / np.linalg.norm(answer[free])
+        for query, answer in zip(queries, answers, strict=True)
+    ]
+
+    def variance(*loads):
+        read = [rows[:, free.ravel()] @ jacobian(medium, load[0].numpy()) / noise for load in loads]
+        known = precision + sum(one.T @ one for one in read)
+        return sum(float(np.trace(one @ np.linalg.solve(known, one.T))) for one in wanted)
+
+    ranking = most_informative(
+        medium, candidates, queries, sensor=Sensor(0.05, least=least, at=at), applied=applied, effort=None
+    )
+    before = variance(applied[0])
+    for gain, load in zip(ranking.gains, candidates, strict=True):
+        assert float(gain) == pytest.approx(1 - variance(applied[0], load) / before, rel=1e-4)
+
+
 def test_a_load_tells_less_the_second_time():
     medium, queries, candidates = rock(GRID), random_loads(GRID, 5, seed=1), wave_loads(GRID, 5)
     fresh = most_informative(medium, candidates, queries, sensor=Sensor(0.01))
@@ -116,6 +146,9 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(PairsError) as error:
         Sensor(-0.1)
     assert error.value.got == -0.1
+    with pytest.raises(PairsError) as error:
+        Sensor(0.1, least=-1.0)
+    assert error.value.got == -1.0
     with pytest.raises(PairsError) as error:
         informative_loads(medium, wave_loads(GRID, 3), count=0, sensor=Sensor(0.01))
     assert error.value.got == "count=0, steps=300"

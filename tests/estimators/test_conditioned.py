@@ -323,9 +323,9 @@ def test_odd_terms_are_a_convolution_times_the_way_between_two_places(axis):
     last.bias.zero_()  # all gates are at rest: odd ones say nothing
     prior.starts[0], waves.weight[0], waves.bias[0] = prior.starts[first], waves.weight[first], waves.bias[first]
     whitened = model._whitened(pairs, model._noise(pairs))
-    even = prior(whitened, pairs).kernel.dense()[0]
+    even = prior.with_fields(whitened)[0].dense()[0]
     last.bias[first] = 1 / REACH
-    odd = prior(whitened, pairs).kernel.dense()[0] - even
+    odd = prior.with_fields(whitened)[0].dense()[0] - even
     place = torch.tensor(pairs.grid.coordinates[axis]).flatten()
     torch.testing.assert_close(even, even.mT)
     torch.testing.assert_close(odd, (place[:, None] - place) * even)

@@ -8,6 +8,7 @@ import torch
 
 from nipde.boundary import Dirichlet, Neumann, Periodic
 from nipde.context.pairs import Pairs
+from nipde.data.reference import ReferenceDarcyRecipe
 from nipde.discretisation.links import Arithmetic, Harmonic, links_of
 from nipde.discretisation.sensitivity import conductances_of
 from nipde.errors import PairsError, PhysicsError
@@ -355,3 +356,45 @@ def test_probing_loads_are_orthonormal(grid):
     gram = grid.integrate(loads[:, None] * loads[None])
     np.testing.assert_allclose(gram, np.eye(10), atol=1e-12)
     assert len(probing_loads(grid, count=10**6)) <= grid.size
+
+
+# Errors that are not the stated noise
+
+
+def held_out(estimator, pairs, *, context, measured, noise, stated, seed):
+    """Error of predictions for the pairs after `context`, of the first ones with gaps at the same nodes."""
+    generator = torch.Generator().manual_seed(seed)
+    size = float(pairs.responses.square().mean().sqrt())
+    errors = noise * size * torch.randn(pairs.responses.shape, generator=generator, dtype=torch.float64)
+    mask = torch.rand(pairs.grid.shape, generator=generator) < measured
+    given = replace(pairs, responses=pairs.responses + errors, mask=mask.expand_as(errors), noise=stated * size)
+    queries = pairs.take(slice(context, None))
+    predicted = estimator(given.take(slice(0, context))) @ queries.loads
+    return float((predicted - queries.responses).norm() / queries.responses.norm())
+
+
+@pytest.mark.parametrize("name", ["tikhonov", "variation"])
+@pytest.mark.parametrize(
+    ("loads", "seed", "context", "measured", "bound"),
+    [("wells", 0, 20, 0.6, 0.6), ("wells", 2, 5, 0.6, 0.6), ("middle", 2, 20, 0.3, 0.15)],
+)
+def test_errors_of_the_grid_do_not_drive_the_coefficient_to_extremes(name, loads, seed, context, measured, bound):
+    # Finite elements on a finer mesh: a coefficient that follows their distance is 10⁴ times too low between sensors.
+    recipe = ReferenceDarcyRecipe(nodes=13, pairs=context + 10, loads=loads, precision="float64")
+    system = recipe.build(np.uint64(seed))
+    pairs = Pairs.from_arrays(system.loads, system.responses, grid=system.grid)
+    error = held_out(
+        KNOWING[name], pairs, context=context, measured=measured, noise=0.01, stated=0.01, seed=seed
+    )  # fmt: skip
+    assert error < bound
+
+
+@pytest.mark.parametrize("name", ["tikhonov", "variation"])
+def test_noise_stated_too_low_is_noticed_and_noise_stated_right_is_used(name):
+    pairs = pairs_of(two_phase(SQUARE, seed=3), count=18)
+    right, low = (
+        held_out(KNOWING[name], pairs, context=8, measured=0.6, noise=0.05, stated=stated, seed=1)
+        for stated in (0.05, 0.0005)
+    )
+    assert right < 0.06
+    assert low < 2 * right

@@ -168,7 +168,7 @@ class Pairs:
             raise PairsError(
                 f"{who} cannot use partly measured responses", expected="every node measured",
                 got=f"{float(self.mask.double().mean()):.1%} measured",
-                remedy="interpolate first, or use Ridge or ConditionedNIPS",
+                remedy="use SensorInversion (output-error) or weights with a law, or Ridge if nothing is known",
             )  # fmt: skip
 
     @property

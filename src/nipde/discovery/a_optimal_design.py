@@ -3,18 +3,22 @@
     variance(F) = tr(Q H⁻¹),   H = B + Σ_f J_fᵀJ_f / σ²,   Q = mean over queries of J_qᵀJ_q / ‖u_q‖²
 
 J_f is the derivative of the response to f by log b at a material: the constant one before any experiment, the estimated
-one after some. B is the prior precision: log b deviates by `DEVIATION`. With noise proportional to the response, rough
-loads are most informative; with noise of a fixed deviation, loads of large responses are.
+one after some. Only sensors read responses to f; queries count at all nodes. B is the prior precision: log b deviates
+by `DEVIATION`, from node to node or, for few sensors, with a covariance that falls as exp(-distance / `CORRELATION`).
+With noise proportional to the response, rough loads are most informative; with noise of a fixed deviation, loads of
+large responses are.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sparse
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from nipde.context.sensors import Sensors
 from nipde.discovery.candidates import Loads, as_loads, at_effort
 from nipde.discovery.design import Ranking
 from nipde.discretisation.sensitivity import conductances_of, gram
@@ -24,6 +28,8 @@ from nipde.physics.darcy import Darcy
 
 #: Of log b: a two-phase material of contrast 4 has 0.7.
 DEVIATION = 0.7
+#: Length over which log b is correlated, as a share of the box: few sensors say nothing about single nodes.
+CORRELATION = 0.2
 #: Less noise than this share gives the same loads.
 LEAST_NOISE = 1e-4
 #: Length of the first step of a descent, relative to a load.
@@ -34,20 +40,28 @@ RATE = 0.05
 class Sensor:
     """White noise, as a share of a root mean square: that of the responses to the queries, whatever the load; or, if
     `relative`, that of the measured responses themselves, so that larger loads gain nothing.
+
+    Never below `least`, a standard deviation in the unit of the responses. `at` are the positions of the sensors, None
+    for every node.
     """
 
     share: float
     relative: bool = False
+    least: float = 0.0
+    at: Sensors | None = None
 
     def __post_init__(self) -> None:
         if not self.share >= 0:
             raise PairsError(expected="a share of noise >= 0", got=self.share, remedy="0.01 is one per cent")
+        if not self.least >= 0:
+            raise PairsError(expected="a deviation >= 0", got=self.least, remedy="0 for none")
 
     def noise(
         self, responses: Float[Tensor, "*batch pair rest"], query_responses: Float[Tensor, "*batch query rest"]
     ) -> Float[Tensor, "*batch"]:
         """Standard deviation of the noise, from the responses to the applied loads and to the queries."""
-        return self.share * (responses if self.relative else query_responses).square().mean((-2, -1)).sqrt()
+        size = (responses if self.relative else query_responses).square().mean((-2, -1)).sqrt()
+        return (self.share * size).clamp(min=self.least)
 
 
 def informative_loads(
@@ -103,33 +117,37 @@ class _View:
     sensor: Sensor
     unknown: Int[Tensor, " unknown"]
     volume: Float[Tensor, " unknown"]
-    #: A⁻¹, D A⁻¹ and D A⁻¹ A⁻ᵀ Dᵀ.
-    green: Float[Tensor, "unknown unknown"]
+    #: A⁻¹Hᵀ, H the sensors; D A⁻¹; and D A⁻¹ HᵀH A⁻ᵀ Dᵀ.
+    green: Float[Tensor, "unknown sensor"]
     jumps: Float[Tensor, "link unknown"]
     shared: Float[Tensor, "link link"]
-    #: ∂ conductance / ∂ log b.
+    #: ∂ conductance / ∂ log b, sparse.
     slopes: Float[Tensor, "link cell"]
-    #: Responses to the queries, Q, and H before any further load.
-    responses: Float[Tensor, "query unknown"]
+    #: Readings of the responses to the queries, Q, and H before any further load.
+    responses: Float[Tensor, "query sensor"]
     wanted: Float[Tensor, "cell cell"]
     known: Float[Tensor, "cell cell"]
 
     @classmethod
     def of(cls, material: Darcy, queries: Any, *, sensor: Sensor, applied: Any) -> Self:
         grid, conductances = material.grid, conductances_of(material.grid, material.face_mean)
-        links, green = conductances.links, material.factor.solve(np.eye(material.matrix.shape[0]))
-        jumps = torch.tensor(conductances.difference @ green)
-        slopes = conductances.slopes(np.log(material.permeability).reshape(-1)).toarray()
-        before = torch.eye(grid.size, dtype=torch.float64) / DEVIATION**2
+        links, inverse = conductances.links, material.factor.solve(np.eye(material.matrix.shape[0]))
+        jumps = torch.tensor(conductances.difference @ inverse)
+        slopes = _sparse(conductances.slopes(np.log(material.permeability).reshape(-1)))
+        before, everywhere = prior_precision(grid, correlated=sensor.at is not None), jumps @ jumps.mT
         view = cls(
-            grid, Sensor(max(sensor.share, LEAST_NOISE), sensor.relative), torch.tensor(links.unknown),
-            torch.tensor(links.volume), torch.tensor(green), jumps, jumps @ jumps.mT, torch.tensor(slopes),
-            responses=jumps.new_empty(0, len(green)), wanted=torch.zeros_like(before), known=before,
+            grid, replace(sensor, share=max(sensor.share, LEAST_NOISE)), torch.tensor(links.unknown),
+            torch.tensor(links.volume), torch.tensor(inverse), jumps, everywhere, slopes,
+            responses=jumps.new_empty(0, len(inverse)), wanted=torch.zeros_like(before), known=before,
         )  # fmt: skip
         moments = view.moments(as_loads(grid, queries))
-        responses = moments @ view.green
-        wanted = view.information(moments / responses.norm(dim=1, keepdim=True)) / len(moments)
-        view = replace(view, responses=responses, wanted=wanted)
+        sizes = (moments @ view.green).norm(dim=1, keepdim=True)
+        view = replace(view, wanted=view.information(moments / sizes) / len(moments))
+        if sensor.at is not None:
+            rows = sensor.at.matrix(grid)[:, links.unknown].toarray()
+            read = jumps @ torch.tensor(rows.T)
+            view = replace(view, green=torch.tensor(inverse @ rows.T), shared=read @ read.mT)
+        view = replace(view, responses=moments @ view.green)
         return view if applied is None else replace(view, known=view.after(view.moments(as_loads(grid, applied))))
 
     def moments(self, loads: Loads) -> Float[Tensor, "pair unknown"]:
@@ -141,7 +159,7 @@ class _View:
         return fields.reshape(len(values), 1, *self.grid.shape)
 
     def information(self, loads: Float[Tensor, "pair unknown"]) -> Float[Tensor, "cell cell"]:
-        """Σ_f J_fᵀJ_f: however many loads, one product."""
+        """Σ_f J_fᵀJ_f over the sensors: however many loads, one product."""
         return gram(self.slopes, self.shared, self.jumps @ loads.mT)
 
     def after(self, loads: Float[Tensor, "pair unknown"]) -> Float[Tensor, "cell cell"]:
@@ -154,4 +172,22 @@ class _View:
         return self.variance(self.after(loads))
 
     def variance(self, precision: Float[Tensor, "cell cell"]) -> Float[Tensor, ""]:
-        return torch.cholesky_solve(self.wanted, torch.linalg.cholesky(precision)).diagonal().sum()
+        return (self.wanted * torch.cholesky_inverse(torch.linalg.cholesky(precision))).sum()
+
+
+def prior_precision(grid: Grid, *, correlated: bool) -> Float[Tensor, "cell cell"]:
+    """B of log b at the nodes."""
+    if not correlated:
+        return torch.eye(grid.size, dtype=torch.float64) / DEVIATION**2
+    squared = np.zeros((grid.size, grid.size))
+    for x, axis in zip(grid.coordinates, grid.axes, strict=True):
+        apart = np.abs(np.subtract.outer(x.ravel(), x.ravel()))
+        squared += (np.minimum(apart, axis.length - apart) if axis.boundary.periodic else apart) ** 2
+    length = CORRELATION * grid.volume ** (1 / grid.dimension)
+    return torch.linalg.inv(torch.tensor(DEVIATION**2 * np.exp(-np.sqrt(squared) / length)))
+
+
+def _sparse(matrix: sparse.csr_array) -> Tensor:
+    whole = matrix.tocoo()
+    places = torch.tensor(np.stack([whole.row, whole.col]))
+    return torch.sparse_coo_tensor(places, torch.tensor(whole.data), whole.shape, check_invariants=True).coalesce()

@@ -15,7 +15,7 @@ from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.discovery.discovery import IDENTIFIABLE, Baseline, Discovery, HeldOut, check_text
 from nipde.discovery.material import check_options, material_of, phases_of
-from nipde.discovery.recommended_loads import effort_of, recommended_loads
+from nipde.discovery.recommended_loads import recommend
 from nipde.errors import NipdeError, PairsError
 from nipde.kernels.base import Predictor
 from nipde.measurements.measurement import Measurement
@@ -85,8 +85,7 @@ def discover(
         progress(name)
         compared.append(baseline(name, other, context, queries, judged_at=judged_at))
     progress("recommended loads")
-    effort, unit = effort_of(pairs.loads), measurement.units.load
-    loads = recommended_loads(kernel, effort=effort, count=recommendations, unit=unit)
+    loads = recommend(kernel, subject, count=recommendations, units=measurement.units, origin=measurement.origin)
     provenance = {
         "nipde": nipde.__version__,
         "torch": torch.__version__,

@@ -47,7 +47,7 @@ def statements(discovery: Discovery) -> tuple[str, ...]:
         gain = percent(float(discovery.recommended_loads.gains[0]))
         sentences.append(
             f"Recommended load: {unit_symbol(loads[0])}; it removes {gain} of the remaining variance of predictions "
-            "for long waves."
+            "for such loads and those so far."
         )
     sentences.append(gain_statement(discovery))
     return tuple(sentence.replace("\u00a0", " ") for sentence in sentences if sentence)

@@ -36,6 +36,8 @@ from nipde.spectral.transform import transform
 
 #: Share of gaps up to which bands hold, and the least noise of filled values, over the rms of the responses.
 MOST_GAPS, FILLED = 0.3, 0.002
+#: Share of measured values that a prior without a law needs: else it mostly explains what it filled in itself.
+LEAST_MEASURED = 0.3
 #: Penalties of cross-validation, over the strongest direction.
 PENALTIES = tuple(10.0**power for power in range(-10, 3))
 
@@ -99,8 +101,11 @@ class ConditionedNIPS(Model):
         pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
         flat = pairs.along_one_axis()
         if not self.inference.linear:
-            return self._nonlinear(flat).with_batch(pairs.batch)
+            predictor = self._nonlinear(flat)
+            self._check_result(predictor.kernel, flat)
+            return predictor.with_batch(pairs.batch)
         kernel = self._estimate(flat) if flat.mask is None else self._with_gaps(flat, flat.mask)
+        self._check_result(kernel, flat)
         return kernel.with_batch(pairs.batch)
 
     @property
@@ -156,7 +161,14 @@ class ConditionedNIPS(Model):
 
     def _with_gaps(self, pairs: Pairs, mask: Tensor) -> ConditionedKernel:
         """The same for pairs with gaps: calibration has none, but it has fewer and noisier pairs."""
-        filled, measured = impute(pairs, self._estimate), mask.flatten(1).to(self.balance).mean(1)
+        lawless, measured = self.config.prior == "gated", mask.flatten(1).to(self.balance).mean(1)
+        if lawless and float(measured.min()) < LEAST_MEASURED:
+            raise PairsError(
+                "gated weights cannot use so few values", expected=f"at least {LEAST_MEASURED:.0%} measured",
+                got=f"{float(measured.min()):.1%}", remedy="use SensorInversion (output-error), or weights with a law",
+            )  # fmt: skip
+        # Without a law a network takes kinks of a first filling for material.
+        filled = impute(pairs, self._estimate, loaded=lawless)
         noise = self._noise(filled)
         kernel, least = self._estimate(filled, noise), float(measured.min())
         bands = None
@@ -236,6 +248,17 @@ class ConditionedNIPS(Model):
         metric, smoothness = self.waves(grid).exp()
         inverse = transform(grid).inverse_laplacian(metric)
         return metric * inverse.square(), smoothness * inverse / inverse.max()
+
+    def _check_result(self, kernel: ConditionedKernel, pairs: Pairs) -> None:
+        """A kernel that is not a number never leaves; in training the loop notices it."""
+        if self.training or bool(torch.isfinite(kernel.correction.predict(pairs.loads)).all()):
+            return
+        pairs.check_finite()
+        size = float(pairs.loads.double().square().mean().sqrt())
+        raise PairsError(
+            "the kernel is not finite", expected="loads of a size near 1", got=f"root mean square {size:.1e}",
+            remedy="scale them, model(pairs.scaled(load=a)) * a, or use double precision",
+        )  # fmt: skip
 
     def _check(self, pairs: Pairs) -> None:
         if pairs.grid.dimension != self.dimension or pairs.components != self.components:

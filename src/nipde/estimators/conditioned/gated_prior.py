@@ -62,7 +62,11 @@ class GatedPrior(nn.Module):
 
     def forward(self, whitened: Whitened, pairs: Pairs) -> PriorEstimate:
         """Gates near 1."""
-        return PriorEstimate(self.with_fields(whitened)[0])
+        return PriorEstimate(self.checked(self.with_fields(whitened)[0], whitened))
+
+    def checked(self, kernel: GatedKernel, whitened: Whitened) -> GatedKernel:
+        """No worse than a homogeneous medium; in training as it is."""
+        return kernel if self.training else _no_worse_than_homogeneous(kernel, whitened)
 
     def with_fields(self, pairs: Whitened) -> tuple[GatedKernel, Float[Tensor, "system field *space"]]:
         """The kernel, and the further `fields` of every node."""
@@ -106,6 +110,7 @@ class CorrectedGatedPrior:
     def __call__(self, whitened: Whitened, pairs: Pairs) -> PriorEstimate:
         """The correction depends on the size of the box: strains have no unit."""
         kernel, fields = self.prior.with_fields(whitened)
+        kernel = self.prior.checked(kernel, whitened)
         stiffness = whitened.stiffness_scale.to(whitened.loads)
         size = float(pairs.grid.volume) ** (1 / pairs.grid.dimension)
 
@@ -178,6 +183,36 @@ def local_fields(pairs: Whitened) -> Float[Tensor, "system pair field *space"]:
         divergence = torch.stack([slope[:, :, axis] for axis, slope in enumerate(slopes)]).sum(0).unsqueeze(2)
         scaled += [0.02 * size**2 * slope * links.is_unknown for slope in links.slopes(divergence)]
     return torch.cat(scaled, 2)
+
+
+def _no_worse_than_homogeneous(kernel: GatedKernel, pairs: Whitened) -> GatedKernel:
+    """The same, but a homogeneous medium for systems whose pairs it explains better.
+
+    Gates are products of a network's outputs and grow without bound on pairs that are unlike those of training: more
+    noise, or gaps filled by fields with kinks. What they predict then is many times the response.
+    """
+    given, axes = pairs.responses.double(), (..., *(None,) * (pairs.responses.ndim - 1))
+    # As measured, sums over pairs are sums over whitened ones times their strengths.
+    strengths = pairs.strengths[(..., *(None,) * (given.ndim - 2))]
+
+    def size(one: Tensor, *, measured: bool) -> Float[Tensor, " system"]:
+        return (one.square() * strengths if measured else one.square()).flatten(1).sum(1)
+
+    compliance, medium = given.new_ones(len(given)), torch.zeros_like(given)
+    if kernel.components[0] == kernel.components[1]:
+        waves, loads = transform(pairs.grid), pairs.loads.double()
+        medium = waves.synthesis(waves.analysis(loads) * waves.inverse_laplacian(loads))
+        fit = (strengths * medium * given).flatten(1).sum(1) / size(medium, measured=True)
+        # Errors of filled values, whitened, may drown the stiffness of the whitened pairs.
+        drowned = ~(size(given - medium, measured=True) <= size(given, measured=True))
+        compliance = torch.where(drowned, fit.nan_to_num().clamp(min=0), compliance)
+        medium = medium * compliance[axes]
+    stiffness = pairs.stiffness_scale
+    rest = given - kernel.predict(pairs.loads) * stiffness[axes]
+    better = size(rest, measured=True) <= size(given, measured=True)  # false where the kernel is not a number
+    if kernel.components == (1, 1):
+        better &= size(rest, measured=False) <= size(given - medium, measured=False)
+    return kernel if bool(better.all()) else kernel.homogeneous_in(~better, compliance / stiffness)
 
 
 def _positions(grid: Grid, like: Tensor) -> Float[Tensor, "axis *space"]:

@@ -6,8 +6,8 @@
 same (F̃, Ũ) up to a rotation of pairs: for orthogonal Q at any noise, for every invertible Q at zero noise. Priors must
 be invariant under rotations.
 
-Gaps are imputed: harmonic at first, then by the predictions of the kernel, repeatedly. The change of a round in the
-gaps is taken for noise in the next round. In the end the imputed values count as exact, so that the measured ones are
+Gaps are imputed: smooth at first, then by the predictions of the kernel, repeatedly. The change of a round in the gaps
+is taken for noise in the next round. In the end the imputed values count as exact, so that the measured ones are
 reproduced.
 """
 
@@ -28,6 +28,8 @@ from nipde.spectral.transform import transform
 
 #: Directions of loads weaker than this many smallest steps of the precision, relative to the strongest, carry nothing.
 FLOOR = 16.0
+#: Directions of loads below this share of the strongest are compared with their responses; see `_contradiction`.
+WEAK, CONTRADICTS = 1e-4, 100.0
 #: Share of the modes, the shortest waves, that count as noise.
 SHORTEST = 0.2
 #: Rounds of imputation, steps of the first one, and its error, as a share of the responses.
@@ -82,8 +84,9 @@ def whiten(
     load_noise = noise_or_zero(pairs.load_noise, gram).expand(len(gram))
     # Noise of a load reaches the response smoothed.
     passed = float(grid.volume / grid.size) * laplace.double().square().sum() / float(grid.volume)
-    penalty = balance.double() * ((noise * scale).square() + load_noise.square() * passed) * float(grid.volume)
     strengths, mixing = torch.linalg.eigh(gram)
+    noise = torch.maximum(noise, _contradiction(strengths, mixing, pairs.responses, noise=noise))
+    penalty = balance.double() * ((noise * scale).square() + load_noise.square() * passed) * float(grid.volume)
     floor = FLOOR * torch.finfo(gram.dtype).eps * strengths[:, -1]
     penalty = torch.maximum(penalty, floor)
     strengths = strengths.clamp(min=0) + penalty[:, None]
@@ -107,6 +110,30 @@ def whiten(
     )
 
 
+@torch.no_grad()
+def _contradiction(
+    strengths: Float[Tensor, "system pair"],
+    mixing: Float[Tensor, "system old pair"],
+    responses: Float[Tensor, "system old component *space"],
+    *,
+    noise: Float[Tensor, " system"],
+) -> Float[Tensor, " system"]:
+    """Noise that pairs prove, where it is far above the stated one: equal loads with different responses.
+
+    In a mixture of pairs whose load is almost 0, a response that is `CONTRADICTS` times what other loads cause is
+    noise, or the error of values that were filled in. If it counted as exact, the kernel would have no bound.
+    """
+    strongest = strengths[:, -1:]
+    weak = strengths <= WEAK * strongest
+    if not bool(weak.any()):
+        return torch.zeros_like(noise)
+    squares = torch.einsum("sop,so...->sp...", mixing, responses.double()).square().flatten(2).mean(2)
+    usual = squares.sum(1, keepdim=True) / strengths.sum(1, keepdim=True)
+    possible = CONTRADICTS**2 * usual * (strengths.clamp(min=0) + FLOOR * torch.finfo(strengths.dtype).eps * strongest)
+    proven = weak & (squares > possible) & (squares > 9 * noise[:, None].square())
+    return torch.where(proven, squares, 0).amax(1).sqrt()
+
+
 def noise_level(grid: Grid, fields: Float[Tensor, "system pair component *space"]) -> Float[Tensor, " system"]:
     """Standard deviation of white noise per node, of every system; an upper bound where the fields are rough."""
     waves = transform(grid)
@@ -119,15 +146,15 @@ def noise_level(grid: Grid, fields: Float[Tensor, "system pair component *space"
     return (coefficients.double().square().flatten(1).mean(1) / cell).sqrt().to(fields)
 
 
-def impute(pairs: Pairs, estimate: Callable[[Pairs], Predictor]) -> Pairs:
-    """The same pairs without gaps; `estimate` is an estimator of complete fields."""
+def impute(pairs: Pairs, estimate: Callable[[Pairs], Predictor], *, loaded: bool = False) -> Pairs:
+    """The same pairs without gaps; `estimate` is an estimator of complete fields, `loaded` as in `smooth_filling`."""
     assert pairs.mask is not None
     gaps = (~pairs.mask).double().flatten(1)
     share = gaps.mean(1).sqrt()
     noise = noise_or_zero(pairs.noise, pairs.loads)
     known = torch.where(pairs.mask, pairs.responses, 0)
     size = (known.square().flatten(1).sum(1) / (1 - gaps).sum(1)).sqrt()
-    filled = harmonic_filling(pairs)
+    filled = smooth_filling(pairs, loaded=loaded)
     error = FIRST * size
     for _ in range(ROUNDS):
         total = (noise.square() + (share.to(size) * error).square()).sqrt()
@@ -138,8 +165,11 @@ def impute(pairs: Pairs, estimate: Callable[[Pairs], Predictor]) -> Pairs:
     return replace(pairs, responses=filled, mask=None)
 
 
-def harmonic_filling(pairs: Pairs) -> Float[Tensor, "system pair component *space"]:
-    """Gaps closed by the harmonic field through the measured values; 0 on Dirichlet nodes."""
+def smooth_filling(pairs: Pairs, *, loaded: bool = False) -> Float[Tensor, "system pair component *space"]:
+    """Gaps closed by the harmonic field through the measured values; 0 on Dirichlet nodes.
+
+    If `loaded`, by the field -c Δu = f of the best constant c: without kinks that the loads do not explain.
+    """
     assert pairs.mask is not None
     links = tensor_links(pairs.grid, pairs.responses)
     gap = (~pairs.mask).to(pairs.loads) * links.is_unknown
@@ -148,8 +178,19 @@ def harmonic_filling(pairs: Pairs) -> Float[Tensor, "system pair component *spac
     def stiffness(field: Tensor) -> Tensor:
         return links.laplacian(field) * gap
 
+    pull = -stiffness(known)
+    if loaded and pairs.components[0] == pairs.components[1]:
+        pull = pull + _compliance(pairs, known)[(..., *(None,) * (known.ndim - 1))] * pairs.loads * links.volume * gap
     diagonal = torch.ones_like(known) * sum(float(factor.mean()) * 2 for factor in links.factors)
-    return known + reorthogonalised_steps(stiffness, -stiffness(known), diagonal=diagonal, iterations=SMOOTHING)
+    return known + reorthogonalised_steps(stiffness, pull, diagonal=diagonal, iterations=SMOOTHING)
+
+
+def _compliance(pairs: Pairs, known: Float[Tensor, "system pair component *space"]) -> Float[Tensor, " system"]:
+    """1/c of the best fit u = (-Δ)⁻¹f / c to the measured values; 0 where none is positive."""
+    waves = transform(pairs.grid)
+    unit = waves.synthesis(waves.analysis(pairs.loads) * waves.inverse_laplacian(pairs.loads)) * (known != 0)
+    fit, own = ((unit * field).flatten(1).sum(1) for field in (known, unit))
+    return (fit / torch.where(own > 0, own, 1)).clamp(min=0)
 
 
 def noise_or_zero(noise: Tensor | float | None, like: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import scipy.sparse as sparse
 from jaxtyping import Float
 
 from nipde.estimators.inverse.linearisation import Curvature, Linearisation, curvature_of
-from nipde.estimators.inverse.regularisation_path import FIRST_WEIGHT, Stage, least_risk, predictive_risk
+from nipde.estimators.inverse.regularisation_path import FIRST_WEIGHT, Stage, cautious, least_risk, predictive_risk
 from nipde.estimators.inverse.regularisers import Regulariser
 from nipde.estimators.inverse.systems import MeasuredSystem
 
@@ -87,30 +87,38 @@ class _Path:
         self, misfit: Misfit, regulariser: Regulariser, search: Search, start: float, noise: float | None
     ) -> None:
         self.misfit, self.regulariser, self.search, self.start, self.noise = misfit, regulariser, search, start, noise
-        constant = np.full(misfit.links.grid.size, start)
-        residuals = misfit.linearise(constant)
-        self.state = _State(constant, residuals, curvature_of(residuals), constant)
+        self.state = self._at(np.full(misfit.links.grid.size, start))
         stiffness = regulariser.stiffness(np.ones(len(misfit.links.area)), links=misfit.links)
         #: λ at which H and λR, for jumps of 1, have the same trace.
-        self.unit = self.state.curvature.scale * len(constant) / (2 * float(np.sum(stiffness)))
+        self.unit = self.state.curvature.scale * misfit.links.grid.size / (2 * float(np.sum(stiffness)))
 
     def least_risk(self) -> Stage[_State]:
         """The stage of least risk: whole decades of λ, then half a decade to either side."""
+        fields: list[Stage[np.ndarray]] = []  # curvatures of all of them would not fit the memory
+
+        def at(state: _State, weight: float) -> Stage[_State]:
+            stage = self.stage(state, weight)
+            fields.append(Stage(stage.state.log_permeability, weight, stage.effective_dof, stage.risk))
+            return stage
 
         def following(stage: Stage[_State]) -> Stage[_State]:
-            after = self.stage(stage.state, stage.weight / 10)
+            after = at(stage.state, stage.weight / 10)
             # No parameter is held back and the risk still falls: the data are exact, and the end of the path is far.
             if after.risk < stage.risk / 10 and after.effective_dof < 1.02 * stage.effective_dof:
-                after = self.stage(after.state, after.weight / 100)
+                after = at(after.state, after.weight / 100)
             return after
 
         def ended(number: int, stage: Stage[_State], best: Stage[_State]) -> bool:
             return stage.state.residuals.mean_square < ROUNDING**2
 
-        first = self.stage(self.state, FIRST_WEIGHT * self.unit)
+        first = at(self.state, FIRST_WEIGHT * self.unit)
         best = least_risk(first, following, stages=self.search.stages, ended=ended)
-        beside = [self.stage(best.state, best.weight * factor) for factor in (sqrt(10), 1 / sqrt(10))]
-        return min(best, *beside, key=lambda stage: stage.risk)
+        beside = [at(best.state, best.weight * factor) for factor in (sqrt(10), 1 / sqrt(10))]
+        best = min(best, *beside, key=lambda stage: stage.risk)
+        other = None if self.noise is None else cautious(fields, count=self.misfit.system.count, noise=self.noise)
+        if other is None:
+            return best
+        return Stage(self._at(other.state), other.weight, other.effective_dof, other.risk)
 
     def stage(self, state: _State, weight: float) -> Stage[_State]:
         """The minimum at a weight, and the expected error of its responses."""
@@ -178,6 +186,10 @@ class _Path:
         links = self.misfit.links
         stiffness = self.regulariser.stiffness(links.difference @ state.log_permeability, links=links)
         return (links.difference.T @ sparse.diags_array(weight * stiffness) @ links.difference).tocsr()
+
+    def _at(self, log_permeability: Float[np.ndarray, " node"]) -> _State:
+        residuals = self.misfit.linearise(log_permeability)
+        return _State(log_permeability, residuals, curvature_of(residuals), log_permeability)
 
     def _refreshed(self, state: _State, weight: float) -> _State:
         moved = _rms(state.log_permeability - state.curvature_at)

@@ -5,16 +5,21 @@ F = tr (H + λR)⁻¹ H the effective degrees of freedom,
     noise σ known:    e² + 2 σ² F/n         (unbiased predictive risk)
     noise unknown:    e² / (1 - F/n)²       (generalised cross-validation).
 The discrepancy principle, e² = σ², is not used: it ignores F and smooths too much when pairs are many.
+
+If no λ comes near the known noise, responses have other errors, too, such as those of the grid; see `cautious`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Generic, TypeVar
 
 #: First λ of a path, over the ratio of the diagonals of H and R: little but a constant survives it.
 FIRST_WEIGHT = 30.0
 #: Values of λ without a better risk that end a path.
 PATIENCE = 2
+#: In deviations of a mean square of n values, √(2/n): what is more than noise, and what is the same.
+NOT_NOISE, SAME = 5.0, 2.0
 
 State = TypeVar("State")
 
@@ -49,3 +54,20 @@ def least_risk(
         if worse == PATIENCE or ended(number, stage, best):
             break
     return best
+
+
+def cautious(stages: Sequence[Stage[State]], *, count: int, noise: float) -> Stage[State] | None:
+    """A stage of larger λ than that of least risk if all of them leave far more than the known noise σ, else None.
+
+    Then what the best fit leaves counts as noise: σ² = min e² / (1 - F/n). Its errors are not white, and to fit them
+    costs little risk but drives b to extremes wherever nothing was measured: the largest λ is selected whose risk is
+    not significantly above the least.
+    """
+    shares = [stage.effective_dof / count for stage in stages]
+    errors = [stage.risk - 2 * noise**2 * share for stage, share in zip(stages, shares, strict=True)]
+    left = min(error / max(1 - share, 1e-9) for error, share in zip(errors, shares, strict=True))
+    if left <= noise**2 * (1 + NOT_NOISE * sqrt(2 / count)):
+        return None
+    risks = [error + 2 * left * share for error, share in zip(errors, shares, strict=True)]
+    limit = min(risks) * (1 + SAME * sqrt(2 / count))
+    return max((stage for stage, risk in zip(stages, risks, strict=True) if risk <= limit), key=lambda one: one.weight)
