@@ -15,10 +15,11 @@ def reference(measured: dict[str, Any]) -> str:
     parts = {"rows": _rows, "misspecified": _misspecified, "strata": _strata, "penalties": _penalties}
     text = "\n".join(made(by_table[name]) for name, made in parts.items() if name in by_table)
     others = sum(row["systems"] for row in by_table.get("calibration", []))
+    calibrated = f", then calibrated on {others} other systems" if measured["factors"] else ""
     return text + (
         f"\n21² nodes, 50 pairs, 1 % noise and every node measured where a row does not say otherwise; "
         f"{measured['queries']} held-out loads without noise, materials against the cells of the finite elements. "
-        f"Bands of 90 %: the posterior's, then calibrated on {others} other systems.\n"
+        f"Bands of 90 %: the posterior's{calibrated}.\n"
     )
 
 

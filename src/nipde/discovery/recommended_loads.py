@@ -145,20 +145,3 @@ def _apart(candidates: Candidates, order: list[int]) -> list[int]:
         if not candidates.places.size or not (distances < near).all((1, 2)).any():
             kept.append(one)
     return kept
-
-
-def recommended_loads(kernel: Any, *, effort: float, count: int, unit: str = "") -> RecommendedLoads:
-    """Waves, for `discover` until it calls `recommend`."""
-    grid, unit_load = kernel.grid, torch.full((1, 1, *kernel.grid.shape), effort, dtype=torch.float64)
-    if getattr(kernel, "subspace", None) is None:
-        return RecommendedLoads((), np.zeros(0), np.zeros((0, *grid.shape)))
-    waves = candidates_like(grid, unit_load, "waves")
-    ranking = by_kernel(kernel)(waves.fields, waves.fields)
-    best = ranking.order[:count].tolist()
-    names = tuple(f"{load_name(waves, place)} {unit}".rstrip() for place in best)
-    return RecommendedLoads(names, ranking.gains[best].cpu().numpy(), waves.fields[best, 0].numpy())
-
-
-def effort_of(loads: torch.Tensor) -> float:
-    """Root mean square of the loads applied so far, for `discover` until it calls `recommend`."""
-    return float(loads.double().square().mean().sqrt())
