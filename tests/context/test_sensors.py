@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.boundary import Neumann
+from nipde.boundary import Neumann, Periodic
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.context.sensors import Sensors
@@ -69,6 +69,16 @@ def test_a_disc_over_the_side_averages_what_is_inside():
     rows = Sensors.at([[0.02, 1.0]], radius=0.3).matrix(GRID)
     assert float(rows.sum()) == pytest.approx(1.0)
     assert float((rows @ GRID.coordinates[0].ravel())[0]) > 0.02
+
+
+@pytest.mark.parametrize("centre", [0.0, 0.02, 0.97])
+def test_a_disc_over_a_periodic_end_goes_on_at_the_other(centre):
+    grid = Grid((Axis(12, 1.0, Periodic()), Axis(9, 1.0)))
+    rows, moved = (Sensors.at([[at % 1.0, 0.5]], radius=0.2).matrix(grid).toarray()[0] for at in (centre, centre + 0.5))
+    rolled = np.roll(rows.reshape(grid.shape), 6, axis=0)  # half a period
+    np.testing.assert_allclose(rolled.ravel(), moved, atol=1e-12)
+    assert rows.reshape(grid.shape)[1].sum() > 0.05
+    assert rows.reshape(grid.shape)[-1].sum() > 0.05
 
 
 def test_sensors_outside_or_of_the_wrong_shape_are_refused():

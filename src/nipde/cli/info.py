@@ -28,12 +28,14 @@ def card(archive: Archive) -> str:
     builds = sorted({f"nipde {record.versions['nipde']}" for record in archive.manifest.shards})
     others = {name: values for name, values in sample.diagnostics.items() if name != "residual"}
     solves = ", ".join(f"{name} {values.min():.3g} to {values.max():.3g}" for name, values in others.items())
+    fine = "" if sample.fine is None else ", .fine"
     rows = [
         ("problem", f"{recipe.problem}: {recipe.__doc__}"),
         ("content", f"{len(archive)} systems × {recipe.pairs} pairs (load, response); loads: {own}"),
         ("grid", f"{archive.grid}, boundary {boundary}"),
         *((role, _describe(archive, role, values)) for role, values in (
             ("hidden", sample.hidden), ("load", sample.loads), ("response", sample.responses))),
+        *([("fine", _describe_fine(archive, sample.fine))] if sample.fine is not None else []),
         ("split", ", ".join(f"{part} {len(archive.indices(part))}" for part in archive.split["systems"])),
         ("residual", f"at most {residual:.1e}, relative, in the first {len(sample.seed)} systems"),
         *([("solves", f"{solves}, in the same systems")] if solves else []),
@@ -43,7 +45,7 @@ def card(archive: Archive) -> str:
         *([("uses", recipe.attribution)] if recipe.attribution else []),
         ("made by", ", ".join(builds)),
         ("digest", archive.digest),
-        ("read it", f"nipde.open_archive({archive.storage.address!r})[0]  # has .loads, .responses, .hidden"),
+        ("read it", f"nipde.open_archive({archive.storage.address!r})[0]  # has .loads, .responses, .hidden{fine}"),
     ]  # fmt: skip
     return "\n".join(f"{name:>9}  {text}" for name, text in rows)
 
@@ -51,10 +53,21 @@ def card(archive: Archive) -> str:
 def _describe(archive: Archive, role: str, values: np.ndarray) -> str:
     quantity, grid = getattr(archive.quantities, role), archive.grid
     kind = f" ({', '.join(quantity.components)})" if len(quantity.components) > 1 else ""
+    mean_square = np.mean(grid.integrate(values.astype(float) ** 2)) / grid.volume
+    return (
+        f"{quantity.name}{kind}, unit {'none' if quantity.unit == '1' else quantity.unit}: {_span(values, mean_square)}"
+    )
+
+
+def _describe_fine(archive: Archive, values: np.ndarray) -> str:
+    """The hidden field in the cells that systems were solved on."""
+    cells = " × ".join(str(count) for count in values.shape[-archive.grid.dimension :])
+    mean_square = np.mean(values.astype(float) ** 2)
+    return f"{archive.quantities.hidden.name} in the {cells} cells it was solved on: {_span(values, mean_square)}"
+
+
+def _span(values: np.ndarray, mean_square: float) -> str:
     distinct = np.unique(values)
     if len(distinct) <= 4:
-        span = "values " + " and ".join(f"{value:g}" for value in distinct)
-    else:
-        mean_square = np.mean(grid.integrate(values.astype(float) ** 2)) / grid.volume
-        span = f"{values.min():.3g} to {values.max():.3g}, root mean square {np.sqrt(mean_square):.3g}"
-    return f"{quantity.name}{kind}, unit {'none' if quantity.unit == '1' else quantity.unit}: {span}"
+        return "values " + " and ".join(f"{value:g}" for value in distinct)
+    return f"{values.min():.3g} to {values.max():.3g}, root mean square {np.sqrt(mean_square):.3g}"

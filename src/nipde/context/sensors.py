@@ -57,8 +57,11 @@ class Sensors:
         steps = np.linspace(-1, 1, ACROSS)
         disc = np.stack(np.meshgrid(*[steps] * grid.dimension, indexing="ij"), -1).reshape(-1, grid.dimension)
         disc = disc[np.linalg.norm(disc, axis=1) <= 1]
-        ends = np.array([axis.length for axis in grid.axes])
-        around = np.clip(self.points[wide][:, None] + self.radii[wide][:, None, None] * disc, 0, ends)
+        around = self.points[wide][:, None] + self.radii[wide][:, None, None] * disc
+        for place, axis in enumerate(grid.axes):
+            at = around[..., place]
+            # Over a periodic end the disc goes on at the other one; over a side there is nothing to measure.
+            around[..., place] = at % axis.length if axis.boundary.periodic else np.clip(at, 0, axis.length)
         values = multilinear(grid, around.reshape(-1, grid.dimension))
         mean = sparse.kron(sparse.eye_array(len(wide)), np.full((1, len(disc)), 1 / len(disc)))
         pick = sparse.csr_array((np.ones(len(wide)), (wide, np.arange(len(wide)))), shape=(len(self), len(wide)))

@@ -1,6 +1,7 @@
 """Everything that determines an archive, byte for byte: recipe, number of systems, seed, split, shard size."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,7 +59,10 @@ class Plan:
         """Chosen from sizes alone, never from the number of workers."""
         recipe, quantities = self.recipe, self.recipe.quantities
         fields = recipe.pairs * (len(quantities.load.components) + len(quantities.response.components))
-        system_bytes = np.dtype(recipe.precision).itemsize * recipe.grid.size * fields
+        values = recipe.grid.size * fields
+        if recipe.fine_shape is not None:
+            values += math.prod(recipe.fine_shape) * len(quantities.hidden.components)
+        system_bytes = np.dtype(recipe.precision).itemsize * values
         systems = self.shard_systems or min(SHARD_BYTES // system_bytes, -(-self.systems // SHARDS))
         return int(np.clip(systems, 1, self.systems))
 

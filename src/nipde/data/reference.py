@@ -16,6 +16,7 @@ from numpy.random import Generator
 
 from nipde.data.recipe import Loads, Recipe, option, streams
 from nipde.data.system import Quantities, Quantity, System
+from nipde.discretisation.interpolation import interpolated
 from nipde.errors import ArchiveError, SolverError
 from nipde.grid import Grid
 from nipde.physics.balance import RESIDUAL_LIMIT
@@ -83,12 +84,7 @@ class ReferenceDarcyRecipe(Recipe):
         """Solve on the mesh, restrict to the grid."""
         fine = (MATERIALS[self.family](rng, self.mesh, self.contrast)).astype(self.precision)
         law = FiniteElements(self.mesh, fine.astype(np.float64), self.anisotropy)
-        load_stream = streams(seed)[1]
-        if self.loads == "wells":
-            moments = np.zeros((self.pairs, *self.mesh.shape))
-            self.mesh.restrict(moments, to=self.grid)[:] = _wells(load_stream, self.grid, self.pairs)[:, 0]
-        else:
-            moments = law.moments(self._functions(load_stream))
+        moments = self._moments(law, loads, streams(seed)[1])
         solution = law.solve_moments(moments)
         responses, residual = self.mesh.restrict(solution, to=self.grid)[:, None], law.residual(moments, solution)
         if not np.all(residual <= RESIDUAL_LIMIT):
@@ -101,6 +97,20 @@ class ReferenceDarcyRecipe(Recipe):
             hidden[None], loads, responses.astype(self.precision), seed=seed, fine=fine[None],
             parameters=(self.contrast, self.anisotropy), diagnostics={"residual": residual},
         )  # fmt: skip
+
+    def _moments(self, law: FiniteElements, loads: Loads, rng: Generator) -> Nodes:
+        """Moments of the loads that `rng` draws, below the grid; of others, known at its nodes only, of cosines."""
+        if self.loads == "wells":
+            rates = _wells(rng, self.grid, self.pairs)
+            if not np.array_equal((rates / self.grid.weights).astype(self.precision), loads):
+                rates = loads * self.grid.weights
+            moments = np.zeros((len(loads), *self.mesh.shape))
+            self.mesh.restrict(moments, to=self.grid)[:] = rates[:, 0]
+            return moments
+        functions = self._functions(rng)
+        if not np.array_equal(self.mesh.restrict(functions, to=self.grid).astype(self.precision), loads[:, 0]):
+            functions = interpolated(loads[:, 0].astype(np.float64), self.grid, to=self.mesh, kind="cosine")
+        return law.moments(functions)
 
     def _functions(self, rng: Generator) -> Nodes:
         """Loads at the nodes of the mesh."""
@@ -115,8 +125,13 @@ def _two_phase(rng: Generator, mesh: Grid, contrast: float) -> Cells:
 
 
 def _three_phase(rng: Generator, mesh: Grid, contrast: float) -> Cells:
-    field = _gaussian(rng, mesh, 4.0)
-    return LEVEL * contrast ** (np.searchsorted(np.quantile(field, (1 / 3, 2 / 3)), field) / 2 - 0.5)
+    law = GaussianField(4.0)
+    coefficients = law.coefficients(mesh, rng=rng, count=1)
+    # Thresholds of a grid that resolves every wave: the material is the same function on every mesh.
+    field, resolved = (
+        law.synthesise(grid.refine(2), coefficients)[0, 1::2, 1::2] for grid in (mesh, law.resolving_grid())
+    )
+    return LEVEL * contrast ** (np.searchsorted(np.quantile(resolved, (1 / 3, 2 / 3)), field) / 2 - 0.5)
 
 
 def _log_normal(rng: Generator, mesh: Grid, contrast: float) -> Cells:
