@@ -77,7 +77,7 @@ def test_help_says_what_each_kind_is(capsys):
 
 
 def test_a_word_that_is_neither_a_kind_nor_a_file(measured, capsys):
-    assert main(["design", str(measured[0]), "--candidates", "patchs"]) == 2
+    assert main(["design", str(measured[0]), "--candidates", "patchez"]) == 2
     assert "expected patches, points, doublets, waves, or a file with an array loads" in capsys.readouterr().err
 
 
