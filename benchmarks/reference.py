@@ -119,18 +119,17 @@ def measure(
     rows = [row for row in ALL if not only or row.name in only or row.table in only]
     folder = work / "reference"
     folder.mkdir(parents=True, exist_ok=True)
-    known = set(before or {})
+    before = {name: one for name, one in (before or {}).items() if "ratios" in one}  # of a record, its systems only
     systems = BUDGETS[budget]
     jobs = [(row, number) for number in range(max(systems.values())) for row in rows if number < systems[row.table]]
     # What is interrupted is spread over all tables and rows.
     jobs.sort(key=lambda job: (job[1] + crc32(job[0].name.encode()) / 2**32) / systems[job[0].table])
-    due = [job for job in jobs if _name(*job) not in known and not _path(folder, *job).exists()]
+    due = [job for job in jobs if _name(*job) not in before and not _path(folder, *job).exists()]
     with campaign.workers(workers) as pool:
         for done in as_completed([pool.submit(judged, row, number, folder) for row, number in due]):
             progress(done.result())
     here = {one["name"]: one for one in (json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json")))}
-    judged_systems = {**(before or {}), **here}
-    return recorded(list(judged_systems.values()))
+    return recorded(list({**before, **here}.values()))
 
 
 def recorded(systems: list[dict[str, Any]]) -> dict[str, Any]:
