@@ -88,9 +88,10 @@ def written(folder, name, seed):
     x, y = np.meshgrid(*corners, indexing="ij")
     middles = rng.uniform((0.15, 0.2), (0.85, 0.8), (PAIRS, 2)) * kind.lengths
     widths = rng.uniform(*kind.widths, PAIRS)
-    loads = np.stack(
-        [kind.load * np.exp(-((x - a) ** 2 + (y - b) ** 2) / (2 * w**2)) for (a, b), w in zip(middles, widths, strict=True)]
-    )  # fmt: skip
+    loads = np.stack([
+        kind.load * np.exp(-((x - a) ** 2 + (y - b) ** 2) / (2 * width**2))
+        for (a, b), width in zip(middles, widths, strict=True)
+    ])  # fmt: skip
     responses = solved(coefficient(*np.meshgrid(*centres, indexing="ij")), loads, kind.lengths)
     loads, responses = (fields[:, ::REFINE, ::REFINE] for fields in (loads, responses))
     measured = responses + NOISE * np.sqrt(np.mean(responses**2)) * rng.standard_normal(responses.shape)
