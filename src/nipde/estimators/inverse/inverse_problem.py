@@ -18,12 +18,15 @@ from nipde.grid import Grid
 
 #: The error of a solver falls at least with this power of the spacing.
 ORDER = 1.5
+#: χ² so many of its deviations above its expectation is no chance.
+SIGNIFICANT = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A fitted model, its derivatives, and how it compares."""
 
+    problem: "InverseProblem"
     fit: Fit
     near: Linearised
     #: JᵀwJ and R on the active parameters.
@@ -31,8 +34,11 @@ class Candidate:
     precision: Float[np.ndarray, "active active"]
     #: F, the effective number of parameters, with those of errors that have a pattern.
     effective_dof: float
-    #: n, the number of readings.
-    count: int
+
+    @property
+    def count(self) -> int:
+        """n, the number of readings."""
+        return self.problem.count
 
     @property
     def expected(self) -> float:
@@ -45,9 +51,21 @@ class Candidate:
         return log(max(self.fit.chi_square, 1e-9) / self.expected)
 
     @property
+    def significant(self) -> bool:
+        """Whether χ² is above its expectation by more than chance."""
+        return self.excess > SIGNIFICANT * sqrt(2 / self.count)
+
+    @property
     def criterion(self) -> float:
         """n log (χ² / (1 - F/n)) + F log n: a model with a parameter per reading explains none."""
         return self.count * self.excess + self.effective_dof * log(self.count)
+
+    def refined(self, factor: float, *, steps: int) -> "Candidate":
+        """From here on a finer grid of the material; this one if it explains the readings better."""
+        finer = self.problem.refined(factor)
+        start = self.fit.moved(to=finer.nodes)
+        other = finer.candidate(start.model, start.parameters, steps=steps)
+        return min(self, other, key=lambda one: one.criterion)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +234,7 @@ class InverseProblem:
         system = self.fine.system
         effective_dof = len(curvature) - float(held)
         effective_dof += 0.0 if system.nuisance is None else system.nuisance.dof(system.weights)
-        return Candidate(state, near, curvature, precision, effective_dof, self.count)
+        return Candidate(self, state, near, curvature, precision, effective_dof)
 
 
 def _on(

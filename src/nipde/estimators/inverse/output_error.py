@@ -7,7 +7,7 @@ Derivatives need no fine grid: they only point the way. Residuals do: their erro
 """
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -169,6 +169,11 @@ class Fit:
     chi_square: float
     penalty: float
     residual: Values
+
+    def moved(self, *, to: Grid) -> "Fit":
+        """The same material on other nodes."""
+        model, parameters = self.model.moved(self.parameters, to=to)
+        return replace(self, model=model, parameters=parameters)
 
 
 def fit(

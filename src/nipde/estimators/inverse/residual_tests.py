@@ -16,7 +16,7 @@ from jaxtyping import Float
 from scipy.spatial import cKDTree
 from scipy.stats import norm
 
-from nipde.estimators.inverse.inverse_problem import Candidate, InverseProblem
+from nipde.estimators.inverse.inverse_problem import Candidate
 
 Values = Float[np.ndarray, "sensor pair"]
 #: Neighbours of a sensor whose residuals are multiplied with its own.
@@ -26,9 +26,9 @@ NEIGHBOURS = 4
 TOLERATED, ALLOWED = 1e-3, 0.03
 
 
-def residual_scores(best: Candidate, problem: InverseProblem) -> dict[str, float]:
+def residual_scores(best: Candidate) -> dict[str, float]:
     """Of a fit, by name; 0 where there are too few readings for a test, or where its error is integrated out."""
-    state, measured = best.fit, problem.measured
+    state, problem, measured = best.fit, best.problem, best.problem.measured
     residual = problem.residual(state.model, state.parameters) / problem.deviation
     expected = np.where(measured, problem.values / problem.deviation - residual, 0.0)
     ones = np.where(measured, 1 / problem.deviation, 0.0)

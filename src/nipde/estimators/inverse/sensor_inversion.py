@@ -45,8 +45,9 @@ ENOUGH = 1.1
 #: A model is left out of the bands if its criterion is larger by this. Between right and wrong models it was above 300
 #: for full fields and for 30 sensors, and 60 where 30 points misled it.
 DECISIVE = 150.0
-#: Refined is where χ² is so many deviations above 1, and by so much.
-SIGNIFICANT, FINER = 3.0, 1.5
+#: How much finer the grid of a material is made where χ² is above its expectation. Phases are before they are compared,
+#: if χ² is below this: readings with little noise need interfaces of a finer grid.
+FINER, NEAR = 1.5, 4.0
 #: z-scores above it are outliers.
 LIMIT = 4.0
 #: ε and the weights τ that are compared.
@@ -94,20 +95,16 @@ class SensorInversion:
         problem = InverseProblem.of(pairs, material=self.material, solver=self.solver, nuisance=self.nuisance)
         smooth, problem = self._smooth(problem)
         candidates = self._candidates(problem, smooth)
-        name = min(candidates, key=lambda one: candidates[one].criterion)
-        best, criteria = candidates[name], {one: found.criterion for one, found in candidates.items()}
-        if best.excess > SIGNIFICANT * sqrt(2 / problem.count):
-            finer = problem.refined(FINER)
-            model, parameters = best.fit.model.moved(best.fit.parameters, to=finer.nodes)
-            other = finer.candidate(model, parameters, steps=self.steps)
-            if other.criterion < best.criterion:
-                best, problem, candidates = other, finer, {name: other}
+        criteria = {one: found.criterion for one, found in candidates.items()}
+        name = min(criteria, key=lambda one: criteria[one])
+        best = candidates.pop(name)
+        if best.significant and not needs_finer_interfaces(best):
+            best = best.refined(FINER, steps=self.steps)
         others = [
-            found.fit for one, found in candidates.items()
-            if one != name and found.criterion < best.criterion + DECISIVE
-            and found.excess < SIGNIFICANT * sqrt(2 / problem.count)
+            one.fit.moved(to=best.problem.nodes) for one in candidates.values()
+            if one.criterion < best.criterion + DECISIVE and not one.significant
         ]  # fmt: skip
-        return law_of(best, problem, criteria, name, others=others)
+        return law_of(best, criteria, name, others=others)
 
     def _candidates(self, problem: InverseProblem, smooth: Candidate) -> dict[str, Candidate]:
         """Fitted models by name."""
@@ -163,17 +160,23 @@ class SensorInversion:
                 for floor, stage in list(zip(floors, stages, strict=True))[1:]:
                     if floor > 2 * usual:
                         parameters = stage.minimised(model, parameters, steps=6).parameters
-                found[f"{count} phases"] = one = problem.candidate(model, parameters, steps=self.steps)
+                one = problem.candidate(model, parameters, steps=self.steps)
+                if needs_finer_interfaces(one):
+                    one = one.refined(FINER, steps=self.steps)
+                found[f"{count} phases"] = one
                 if min(begun.chi_square, one.fit.chi_square) < ENOUGH:
                     break
         return found
 
 
-def law_of(
-    best: Candidate, problem: InverseProblem, criteria: dict[str, float], name: str, *, others: Sequence[Fit] = ()
-) -> RefinedLaw:
+def needs_finer_interfaces(found: Candidate) -> bool:
+    """Phases that explain the readings nearly."""
+    return isinstance(found.fit.model, LevelSetPhases) and found.significant and found.fit.chi_square < NEAR
+
+
+def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Sequence[Fit] = ()) -> RefinedLaw:
     """With posterior and bands; `others` explain the readings, too."""
-    model, parameters, solver = best.fit.model, best.fit.parameters, problem.fine
+    model, parameters, problem, solver = best.fit.model, best.fit.parameters, best.problem, best.problem.fine
     at_points, _ = model.log_coefficient(parameters, solver.subcells.interpolation)
     chi_square, count, expected = best.fit.chi_square, problem.count, best.expected
     noise, solver_error = (
@@ -190,7 +193,7 @@ def law_of(
         torch.tensor(norm.ppf([(1 + level) / 2 for level in LEVELS])),
         None,
     )
-    scores = residual_scores(best, problem)
+    scores = residual_scores(best)
     test = OutlierTest({name: torch.tensor(max(value, 0.0)) for name, value in scores.items()}, LIMIT)
     summary = {
         "model": name, "chi_square": chi_square, "effective_dof": best.effective_dof, "readings": count,
