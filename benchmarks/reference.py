@@ -178,6 +178,8 @@ class Experiment:
 def experiment_of(row: Row, number: int) -> Experiment:
     """Of a row, with seeds of its own."""
     seed = CALIBRATION_SEED if row.table == "calibration" else SEED
+    if row.table in ("calibration", "strata"):  # one system each: no two rows have a material or noise in common
+        seed += crc32(row.name.encode())
     rng = np.random.default_rng([seed, number])
     if row.case:
         one = misspecified.specimen(number, seed, pairs=row.pairs + QUERIES, case=row.case)

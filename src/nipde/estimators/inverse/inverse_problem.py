@@ -18,6 +18,8 @@ from nipde.grid import Grid
 
 #: The error of a solver falls at least with this power of the spacing.
 ORDER = 1.5
+#: The variance of the solver's error may be larger by this than it is estimated, in units of itself.
+UNCERTAIN = 2.0
 #: χ² so many of its deviations above its expectation is no chance.
 SIGNIFICANT = 3.0
 
@@ -58,7 +60,21 @@ class Candidate:
     @property
     def criterion(self) -> float:
         """n log (χ² / (1 - F/n)) + F log n: a model with a parameter per reading explains none."""
-        return self.count * self.excess + self.effective_dof * log(self.count)
+        return self._misfit + self.effective_dof * log(self.count)
+
+    @property
+    def lenient_criterion(self) -> float:
+        """The same with F instead of F log n: about that of Akaike."""
+        return self._misfit + self.effective_dof
+
+    @property
+    def _misfit(self) -> float:
+        """n log (χ² / (1 - F/n)); residuals below a stated noise are no merit, nor is the solver's error a fault."""
+        problem = self.problem
+        if not problem.noise_stated:
+            return self.count * self.excess
+        shares = (problem.discretisation / problem.deviation)[problem.measured] ** 2
+        return self.count * max(self.excess - log(1 + UNCERTAIN * float(shares.mean())), 0.0)
 
     def refined(self, factor: float, *, steps: int) -> "Candidate":
         """From here on a finer grid of the material; this one if it explains the readings better."""
@@ -90,20 +106,15 @@ class InverseProblem:
         """On grids with so many intervals."""
         grid = pairs.grid
         mean = float(np.prod([axis.intervals for axis in grid.axes]) ** (1 / grid.dimension))
-        readings = pairs.readings.T.numpy().astype(np.float64)
-        measured = np.isfinite(readings)
-        if not np.any(readings[measured]):
-            raise PairsError(expected="readings other than 0", got="zeros", remedy="check the readings")
-        whitening = None
-        if pairs.covariance is not None:
-            root = np.linalg.cholesky(pairs.covariance.numpy())
-            whitening = np.linalg.inv(root)
-            readings = whitening @ readings
-        values, loads = np.where(measured, readings, 0.0), pairs.loads[:, 0].numpy().astype(np.float64)
-        system = SensorSystem(grid, loads, pairs.sensors, values, measured.astype(float), whitening)
+        system, deviation, none = _system(pairs)
         nodes, fine = _resampled(grid, material / mean), grid.refine(max(1, ceil(solver / mean)))
-        kind: Interpolation = "points" if np.array_equal(isolated(loads, grid), loads != 0) else "spline"
-        return _on(pairs, system, nodes, fine, kind, np.ones(values.shape), np.zeros(values.shape), nuisance)
+        points = np.array_equal(isolated(system.loads, grid), system.loads != 0)
+        return _on(pairs, system, nodes, fine, "points" if points else "spline", deviation, none, nuisance)
+
+    @property
+    def noise_stated(self) -> bool:
+        """Whether the deviations are known, not estimated."""
+        return self.pairs.noise is not None or self.pairs.covariance is not None
 
     @property
     def values(self) -> Values:
@@ -124,6 +135,14 @@ class InverseProblem:
     def size(self) -> float:
         """Root mean square of the readings."""
         return float(np.sqrt(np.sum(self.values**2) / self.count))
+
+    def with_pairs(self, pairs: SensorPairs, found: Candidate) -> "InverseProblem":
+        """Other readings of the same material on the same grids; deviations beside what was found."""
+        system, deviation, none = _system(pairs)
+        problem = _on(
+            pairs, system, self.nodes, self.fine.grid, self.fine.interpolation, deviation, none, self.nuisance
+        )  # fmt: skip
+        return problem.with_errors_beside(found.fit.model, found.fit.parameters, effective_dof=found.effective_dof)
 
     def refined(self, factor: float) -> "InverseProblem":
         """On a finer grid of the material."""
@@ -235,6 +254,22 @@ class InverseProblem:
         effective_dof = len(curvature) - float(held)
         effective_dof += 0.0 if system.nuisance is None else system.nuisance.dof(system.weights)
         return Candidate(self, state, near, curvature, precision, effective_dof)
+
+
+def _system(pairs: SensorPairs) -> tuple[SensorSystem, Values, Values]:
+    """Readings and loads; deviations of 1 and 0, until they are known."""
+    readings = pairs.readings.T.numpy().astype(np.float64)
+    measured = np.isfinite(readings)
+    if not np.any(readings[measured]):
+        raise PairsError(expected="readings other than 0", got="zeros", remedy="check the readings")
+    whitening = None
+    if pairs.covariance is not None:
+        root = np.linalg.cholesky(pairs.covariance.numpy())
+        whitening = np.linalg.inv(root)
+        readings = whitening @ readings
+    values, loads = np.where(measured, readings, 0.0), pairs.loads[:, 0].numpy().astype(np.float64)
+    system = SensorSystem(pairs.grid, loads, pairs.sensors, values, measured.astype(float), whitening)
+    return system, np.ones(values.shape), np.zeros(values.shape)
 
 
 def _on(
