@@ -48,7 +48,7 @@ DIRECTIONS = 50
 QUICKSTART = """
 import nipde
 measurement = nipde.read(nipde.sample())
-found = nipde.discover(measurement, nipde.load("darcy-two-phase"))
+found = nipde.discover(measurement, nipde.SensorInversion())
 found.save({folder!r})
 """
 

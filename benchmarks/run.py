@@ -12,6 +12,7 @@ from nipde.errors import NipdeError, meant
 #: Name -> what it shows; the module of that name has `measure(quick=...)` and a SEED.
 MEASUREMENTS = {
     "physics": "orders of convergence, symmetry, conservation and residuals of the solvers",
+    "shapes": "specimens of any plane shape: orders, electrodes, finite elements beside, time of the cut cells",
     "random-fields": "spectrum of 20,000 random fields against its law, and agreement between grids",
     "transforms": "the FFT against the matrix product, by grid size and boundary",
     "imports": "time and modules of `nipde.load` in a fresh process, beside another source tree with --against",

@@ -25,6 +25,7 @@ _PUBLIC = {
     "SensorInversion": "estimators.inverse.sensor_inversion",
     "SensorPairs": "context.sensor_pairs",
     "Sensors": "context.sensors",
+    "Shape": "shape",
     "TrainingRecipe": "training.recipe",
     "discover": "discovery.discover",
     "evaluate": "evaluation.evaluate",
@@ -38,7 +39,7 @@ _PUBLIC = {
 }
 _PACKAGES = (
     "boundary", "context", "data", "discovery", "errors", "estimators", "evaluation", "grid", "interop", "kernels",
-    "measurements", "physics", "report", "spectral", "testing", "training", "weights",
+    "measurements", "physics", "report", "shape", "spectral", "testing", "training", "weights",
 )  # fmt: skip
 __getattr__, _dir, _names = lazy("nipde", _PUBLIC, modules=_PACKAGES)
 __all__ = ["__version__", *_names]

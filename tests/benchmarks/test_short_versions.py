@@ -185,3 +185,13 @@ def test_solids_are_trained_judged_and_looked_into(tmp_path):
     assert same["held_out"]["equilibrium gap"] < 1e-5 < finer["held_out"]["equilibrium gap"]
     assert "mmnist-nao-4-solid" in found["pending"]
     assert "finer elements" in solids(found)
+
+
+def test_specimens_of_any_shape_converge(measured):
+    found = measured("shapes")
+    orders = {(row["coefficient"], row["specimen"]): row["orders"] for row in found["rows"]}
+    assert len(orders) == 12
+    assert min(orders["smooth", f"{shape}, Dirichlet"][-1] for shape in ("disc", "ring")) > 1.85
+    assert all(sum(each) / len(each) > 0.8 for each in orders.values())
+    assert all(row["errors"][-1] < 0.01 for row in found["electrodes"]["rows"])
+    assert all(row["differences"][-1] < 0.005 for row in found["finite_elements"]["rows"])

@@ -13,6 +13,7 @@ from nipde.context.sensor_pairs import SensorPairs
 from nipde.data.reference import ReferenceDarcyRecipe
 from nipde.errors import KernelError, PairsError
 from nipde.estimators.inverse.adjoint import AdjointGaussNewton
+from nipde.estimators.inverse.band_factors import Case, factors_of
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.grid import Grid
 
@@ -109,7 +110,10 @@ def test_bands_hold_most_held_out_responses_and_are_narrow():
     assert np.all(shares[0] < shares[1] - 0.1)
     # Of widths 0.017 to 0.022.
     assert widths[1].max() < 0.04
-    assert widths[0] == pytest.approx(widths[1] * 0.674 / 1.645, rel=2e-3)
+    # Factors of the strata, not those of a normal distribution.
+    strata = [factors_of(Case(*case)) for case in (("2 phases", 10, 81, 0.01), ("smooth", 10, 81, 0.01))]
+    wanted = sorted(float(one[0][0] / one[0][2]) for one in strata)
+    assert np.all((widths[0] / widths[1] > wanted[0] - 2e-3) & (widths[0] / widths[1] < wanted[1] + 2e-3))
 
 
 @pytest.mark.parametrize("case", CASES[2:], ids=str)

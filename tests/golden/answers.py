@@ -166,7 +166,9 @@ CASES |= {
 
 @case
 def discover_sample() -> dict[str, Any]:
-    found = nipde.discover(nipde.read(nipde.sample()), nipde.load("darcy-two-phase"), baselines=BASELINES)
+    found = nipde.discover(
+        nipde.read(FILE.with_name("membrane.npz")), nipde.load("darcy-two-phase"), baselines=BASELINES
+    )
     assert found.held_out is not None
     return {
         "b": found.material.values, "low": found.material.low, "high": found.material.high,

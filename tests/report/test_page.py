@@ -242,8 +242,9 @@ def test_sensors_are_drawn_where_they_are(at_sensors):
     np.testing.assert_allclose(view.points(plot, nodes), expected, atol=0.11)
 
 
-def test_an_outlier_is_shown_with_its_causes(discovery, text):
-    assert 'class="check passed"' in text
+def test_an_outlier_is_shown_with_its_causes(discovery, fitted_as, text):
+    assert 'class="check unknown"' in text
+    assert 'class="check passed"' in page(fitted_as(noise_stated=True, outside=()))
     bands = discovery.kernel.bands
     test = replace(bands.outlier_test, threshold=0.0)
     written = page(replace(discovery, kernel=replace(discovery.kernel, bands=replace(bands, outlier_test=test))))

@@ -62,9 +62,12 @@ FIRST = ("#specimen", "#file", "#date", "#coverage", "#held-out-error", "#band",
 
 @pytest.mark.parametrize("case", ["covered", "not covered"])
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 1.5 * 844)])
-def test_the_first_screen_holds_the_results(opened, discovery, at_sensors, tmp_path, case, width, height):
-    path = tmp_path / "report.html"
-    path.write_text(report(discovery if case == "covered" else at_sensors), encoding="utf-8")
+def test_the_first_screen_holds_the_results(opened, discovery, fitted_as, tmp_path, case, width, height):
+    path, shown = tmp_path / "report.html", discovery
+    if case == "covered":
+        shown = fitted_as(noise_stated=True, outside=())
+    assert shown.coverage.covered == (case == "covered")
+    path.write_text(report(shown), encoding="utf-8")
     page = opened(width=width, at=path.as_uri())
     for name in FIRST if width < 1280 else (*FIRST, "[data-figure=half-width]"):
         box = page.locator(name).bounding_box()

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import nipde
+from nipde.discovery.coverage import SAME_DISCRETISATION
 from nipde.discovery.discovery import RecommendedLoads
 from nipde.errors import KernelError
 from nipde.kernels.prediction_bands import OutlierTest
@@ -46,7 +47,8 @@ def test_every_statement_is_a_sentence_with_the_quantity_of_the_user(discovery):
     best = percent(discovery.held_out.errors.mean()).replace("\u00a0", " ")
     assert sentences[3] == outlier_statement(discovery.kernel.outlier_test)
     parts = (
-        (COVERED, "90 %"), ("tension", "3.02 kN"), (best, "adjoint Gauss-Newton", "4.4 %"), (), ("tension",),
+        (NOT_COVERED, "own solver", "90 %"), ("tension", "3.02 kN"), (best, "adjoint Gauss-Newton", "4.4 %"), (),
+        ("tension",),
         ("tension", "90 %"), (discovery.recommended_loads.names[0], "34 %"), ("tension", "all loads", "all responses"),
     )  # fmt: skip
     for sentence, expected in zip(sentences, parts, strict=True):
@@ -65,20 +67,27 @@ def test_results_that_are_missing_are_not_spoken_of(discovery):
     assert not any(character.isdigit() for character in sentences[2])
 
 
-def test_coverage_comes_first_with_its_reasons(discovery):
-    assert discovery.coverage.covered
-    assert statements(discovery)[0].startswith(COVERED)
+def test_coverage_comes_first_with_its_reasons(discovery, fitted_as):
+    covered = fitted_as(noise_stated=True, outside=())
+    assert covered.coverage.covered
+    assert statements(covered)[0].startswith(COVERED)
     bands = discovery.kernel.bands
     failed = replace(bands, outlier_test=replace(bands.outlier_test, threshold=0.0))
     outlier = replace(discovery, kernel=replace(discovery.kernel, bands=failed))
     unknown = replace(discovery, kernel=replace(discovery.kernel, bands=None))
     posterior = replace(unknown, material=replace(discovery.material, calibrated=False))
-    for one in (outlier, unknown, posterior):
+    outside = fitted_as(noise_stated=True, outside=("fewer than 5 pairs",))
+    for one in (discovery, outlier, unknown, posterior, outside):
         assert one.coverage.reasons
         assert statements(one)[0].startswith(NOT_COVERED)
         assert all(reason in statements(one)[0] for reason in one.coverage.reasons)
     assert statements(posterior)[0].endswith("Bands are those of the posterior alone.")
     assert "posterior" not in statements(unknown)[0]  # its bands have the factor of other systems
+
+
+def test_weights_calibrated_on_their_own_solver_cover_no_specimen(discovery):
+    assert not bool(discovery.kernel.outlier_test.is_outlier)
+    assert discovery.coverage.reasons == (SAME_DISCRETISATION,)
 
 
 def test_noise_that_was_estimated_is_stated_as_a_share_of_the_readings(at_sensors, fitted_as):

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from nipde.cli.arguments import new_file, non_negative, parser, whole
-from nipde.cli.discover import few_sensors
+from nipde.cli.discover import OUTPUT_ERROR
 from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.terminal import one_thread, progress, say, written
@@ -30,6 +30,10 @@ CANDIDATES = (
     "products of sines, for comparison; or a file with an array `loads` of your own. If left out, patches; points or "
     "doublets where the measured loads are such"
 )
+
+
+#: Below this share of measured nodes, weights that were trained on full fields are not used unless asked for.
+FULL = 0.8
 
 
 def run(words: list[str]) -> int:
@@ -72,12 +76,18 @@ def run(words: list[str]) -> int:
     return 0
 
 
+def few_sensors(measurement: Measurement) -> bool:
+    """Whether readings are at scattered points, or at a part of the nodes only."""
+    mask = measurement.pairs.mask
+    return measurement.readings is not None or (mask is not None and float(mask.double().mean()) < FULL)
+
+
 def _estimated(weights: str, measurement: Measurement) -> tuple[Pairs | SensorPairs, Any]:
     """The pairs in the form that suits the estimator, and their kernel."""
-    chosen = weights or ("output-error" if few_sensors(measurement) else "darcy")
-    model: Any = factory(chosen)() if chosen == "output-error" else load(chosen)
+    chosen = weights or (OUTPUT_ERROR if few_sensors(measurement) else "darcy")
+    model: Any = factory(chosen)() if chosen == OUTPUT_ERROR else load(chosen)
     context: Pairs | SensorPairs = measurement.pairs
-    if chosen != "output-error":
+    if chosen != OUTPUT_ERROR:
         context = measurement.pairs.to(dtype=next(model.parameters()).dtype)
     elif measurement.readings is not None:
         context = measurement.readings

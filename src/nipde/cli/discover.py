@@ -12,7 +12,6 @@ from nipde.errors import PairsError
 from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
-from nipde.measurements.measurement import Measurement
 from nipde.report.files import check_folder
 from nipde.report.statements import statements
 from nipde.weights import load
@@ -26,14 +25,6 @@ ABOUT = (
 )
 EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m --quantity transmissivity --out result"
 OUTPUT_ERROR = "output-error"
-#: Below this share of measured nodes, weights that were trained on full fields are not used unless asked for.
-FULL = 0.8
-
-
-def few_sensors(measurement: Measurement) -> bool:
-    """Whether readings are at scattered points, or at a part of the nodes only."""
-    mask = measurement.pairs.mask
-    return measurement.readings is not None or (mask is not None and float(mask.double().mean()) < FULL)
 
 
 def run(words: list[str]) -> int:
@@ -44,7 +35,8 @@ def run(words: list[str]) -> int:
         parsed,
         material=True,
         default="",
-        more=f"{OUTPUT_ERROR}, the default for few or scattered sensors; darcy is for full fields",
+        more=f"{OUTPUT_ERROR}, the default, for any sensors; weights such as darcy take seconds, for full fields only, "
+        "and are less exact on a specimen than on data of nipde's own solver",
     )
     parsed.add_argument(
         "--quantity", type=str, default="coefficient", help="what b is called in the report, such as transmissivity"
@@ -81,15 +73,10 @@ def run(words: list[str]) -> int:
             expected=f"--weights {OUTPUT_ERROR}", got=f"--nuisance with --weights {options.weights}",
             remedy="leave out one of them",
         )  # fmt: skip
-    model: Any = load(options.weights) if options.weights not in ("", OUTPUT_ERROR) else None
+    by_output_error = options.weights in ("", OUTPUT_ERROR)
+    model: Any = SensorInversion(nuisance=tuple(options.nuisance)) if by_output_error else load(options.weights)
     measurement = measurement_of(options)
     say(measurement.interpretation())
-    by_output_error = options.weights == OUTPUT_ERROR or options.nuisance or few_sensors(measurement)
-    if model is None:
-        model = SensorInversion(nuisance=tuple(options.nuisance)) if by_output_error else load("darcy")
-    if not options.weights and not options.nuisance and by_output_error:
-        say("Readings at few or scattered points: estimated by output error, without interpolation; bands are those of "
-            "the posterior.")  # fmt: skip
     baselines = BASELINES if options.baselines else {}
     with progress("identifying", 4 + len(baselines)) as advance:
         discovery = discover(

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nipde.context.pairs import Pairs
 from nipde.context.sensors import Sensors
+from nipde.discretisation.parts import Specimen
 from nipde.errors import PairsError, ShapeError
 from nipde.grid import Grid
 
@@ -28,6 +29,8 @@ class SensorPairs:
     readings: Float[Tensor, "pair sensor"]
     noise: Float[Tensor, "*#reading"] | float | None = None
     covariance: Float[Tensor, "sensor sensor"] | None = None
+    #: Shape and conditions of its outline; None: the box of the grid, with the boundaries of its axes.
+    specimen: Specimen | None = None
 
     def __post_init__(self) -> None:
         wanted = (len(self.loads), len(self.sensors))
@@ -64,15 +67,16 @@ class SensorPairs:
 
     @classmethod
     def from_arrays(
-        cls, loads: Any, readings: Any, *, grid: Grid, sensors: Sensors, noise: Any = None, covariance: Any = None
-    ) -> Self:
+        cls, loads: Any, readings: Any, *, grid: Grid, sensors: Sensors, noise: Any = None, covariance: Any = None,
+        specimen: Specimen | None = None,
+    ) -> Self:  # fmt: skip
         """From NumPy arrays: loads `(pair, *space)`, readings `(pair, sensor)`."""
         loads, readings = (torch.as_tensor(np.asarray(values, dtype=np.float64)) for values in (loads, readings))
         loads = loads[:, None] if loads.ndim == grid.dimension + 1 else loads
         noise, covariance = (
             value if value is None else torch.as_tensor(value, dtype=torch.float64) for value in (noise, covariance)
         )
-        return cls(grid, loads, sensors, readings, noise, covariance)
+        return cls(grid, loads, sensors, readings, noise, covariance, specimen)
 
     @classmethod
     def of(cls, pairs: Pairs) -> Self:

@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ EVERY, FEWEST = 5, 3
 #: The smooth prior is selected only where its held-out error is below this share of the piecewise-constant one's:
 #: held-out pairs are few and noisy.
 CLEARLY = 0.95
+#: From so many pairs on the fit to all of them starts at that to the context.
+ENOUGH = 10
 
 
 @torch.no_grad()
@@ -62,15 +65,17 @@ def discover(
         raise PairsError(expected="the pairs of one system", got=f"a batch {pairs.batch}", remedy="take one of them")
     progress("held-out pairs")
     parts = split(pairs)
-    readings = measurement.readings if getattr(estimator, "from_sensors", False) else None
-    estimator = with_prior(estimator, piecewise_constant=piecewise_constant)
-    if readings is not None:
-        held_out = None if parts is None else at_sensors(estimator, readings, parts)
-    else:
-        estimator, held_out = selected(estimator, parts, piecewise_constant=piecewise_constant)
-    progress("kernel")
+    by_readings = getattr(estimator, "from_sensors", False)
+    readings = measurement.readings if by_readings else None
     subject: Any = pairs if readings is None else readings
-    kernel: Any = _without_stiffness_score(estimator(subject))
+    estimator = with_prior(estimator, piecewise_constant=piecewise_constant)
+    if by_readings:
+        estimate, held_out = begun(estimator, subject, parts)
+    else:
+        estimate, held_out = selected(estimator, parts, piecewise_constant=piecewise_constant)
+        estimator = estimate
+    progress("kernel")
+    kernel: Any = _without_stiffness_score(estimate(subject))
     progress("material")
     material, deviation = material_of(kernel, level=level, unit=measurement.units.coefficient, quantity=quantity)
     interior = np.asarray(pairs.grid.unknown)
@@ -126,13 +131,21 @@ def predictions(kernel: Predictor, queries: Pairs, indices: tuple[int, ...]) -> 
     return HeldOut(indices, *fields)
 
 
-def at_sensors(estimator: Any, readings: SensorPairs, parts: Split) -> HeldOut:
-    """Predictions of held-out pairs; errors count the sensors, fields show the readings between them."""
+def begun(estimator: Any, subject: Pairs | SensorPairs, parts: Split | None) -> tuple[Estimator, HeldOut | None]:
+    """The estimator for all pairs, which goes on from the context where that is enough; and held-out predictions.
+
+    Errors of readings at points count these; fields show the readings between them.
+    """
+    if parts is None:
+        return estimator, None
     _, queries, indices = parts
-    kernel = estimator(readings.take(np.setdiff1d(np.arange(readings.count), indices)))
-    fields = predictions(kernel, queries, indices)
-    held_out = readings.take(list(indices))
-    return replace(fields, errors=errors_at(held_out, kernel.laws[0].readings(fields.loads, held_out.sensors.matrix)))
+    kernel = estimator(subject.take(np.setdiff1d(np.arange(subject.count), indices).tolist()))
+    held_out = predictions(kernel, queries, indices)
+    if isinstance(subject, SensorPairs):
+        readings = subject.take(list(indices))
+        predicted = kernel.laws[0].readings(held_out.loads, readings.sensors.matrix)
+        held_out = replace(held_out, errors=errors_at(readings, predicted))
+    return (partial(estimator.continued, kernel) if subject.count >= ENOUGH else estimator), held_out
 
 
 def errors_at(readings: SensorPairs, predicted: np.ndarray) -> np.ndarray:
@@ -184,8 +197,6 @@ def selected(
     Estimators without `with_piecewise_constant_prior` have one prior only.
     """
     candidates = [estimator]
-    if getattr(estimator, "from_sensors", False):
-        piecewise_constant = None
     alternative = getattr(estimator, "with_piecewise_constant_prior", None)
     if piecewise_constant:
         if alternative is None:

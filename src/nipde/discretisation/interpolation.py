@@ -7,11 +7,12 @@ among zeros is a point source: its total counts, and nothing is interpolated aro
 
 from functools import lru_cache
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Bool, Float
+from scipy.sparse.linalg import splu
 
 from nipde.errors import GridError
 from nipde.grid import Axis, Grid
@@ -48,17 +49,22 @@ def multilinear(grid: Grid, points: Float[np.ndarray, "point axis"]) -> sparse.c
     return sparse.csr_array((np.concatenate(entries), places), shape=(len(points), grid.size))
 
 
-def moments_on(loads: Fields, grid: Grid, *, to: Grid, kind: Interpolation = "spline", split: bool = True) -> Fields:
+def moments_on(
+    loads: Fields, grid: Grid, *, to: Grid, kind: Interpolation = "spline", split: bool = True,
+    volume: Float[np.ndarray, "*space"] | None = None,
+) -> Fields:  # fmt: skip
     """∫_cell f at the nodes of another grid on the same box: interpolated between the nodes, and point sources.
 
-    With `points` every node is one. Without `split` none is: the map is then linear.
+    With `points` every node is one. Without `split` none is: the map is then linear. `volume` is that of the cells.
     """
     alone = np.full(loads.shape, kind == "points")
     if split and kind != "points":
         alone = isolated(loads, grid)
     moments = np.zeros((len(loads), *to.shape))
     if kind != "points":
-        moments = interpolated(np.where(alone, 0.0, loads), grid, to=to, kind=kind) * to.weights
+        moments = interpolated(np.where(alone, 0.0, loads), grid, to=to, kind=kind) * (
+            to.weights if volume is None else volume
+        )
     if alone.any():
         pairs, *places = np.nonzero(alone)
         points = np.stack([axis.coordinates[at] for axis, at in zip(grid.axes, places, strict=True)], axis=-1)
@@ -81,6 +87,35 @@ def interpolated_transposed(fields: Fields, grid: Grid, *, to: Grid, kind: Inter
     for place, (axis, other) in enumerate(zip(grid.axes, to.axes, strict=True), start=1):
         fields = np.moveaxis(np.moveaxis(fields, place, -1) @ _matrix(axis, other.nodes, kind), -1, place)
     return fields
+
+
+def extended(fields: Fields, grid: Grid, known: Bool[np.ndarray, "*space"]) -> Fields:
+    """Fields known at some nodes, at all of them: beyond they go on with the least second differences."""
+    if known.all():
+        return fields
+    bending = second_differences(grid)
+    form = sparse.csc_array(bending.T @ bending)
+    given, asked = np.flatnonzero(known.ravel()), np.flatnonzero(~known.ravel())
+    flat = np.array(fields, dtype=np.float64).reshape(len(fields), -1)
+    right = np.asarray(form[asked][:, given] @ flat[:, given].T)
+    flat[:, asked] = -splu(form[asked][:, asked].tocsc()).solve(right).T
+    return flat.reshape(fields.shape)
+
+
+def second_differences(grid: Grid) -> sparse.csr_array:
+    """Along every axis, one row per inner node of it."""
+    rows = []
+    for place, axis in enumerate(grid.axes):
+        second: Any = sparse.diags_array([1.0, -2.0, 1.0], offsets=[0, 1, 2], shape=(axis.nodes - 2, axis.nodes))
+        if axis.boundary.periodic:
+            shift = sparse.csr_array(np.roll(np.eye(axis.nodes), 1, axis=1))
+            second = shift - 2 * sparse.eye_array(axis.nodes) + shift.T
+        parts = [second if other == place else sparse.eye_array(one.nodes) for other, one in enumerate(grid.axes)]
+        total: Any = parts[0]
+        for part in parts[1:]:
+            total = sparse.kron(total, part)
+        rows.append(total)
+    return sparse.csr_array(sparse.vstack(rows))
 
 
 def isolated(loads: Fields, grid: Grid) -> Bool[np.ndarray, "pair *space"]:

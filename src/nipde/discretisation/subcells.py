@@ -1,6 +1,6 @@
 """Conductances of a coefficient that varies below the grid: resistances in series along a link, links in parallel.
 
-    c = s · mean over the face of (mean along the link of 1/b)⁻¹
+    c = area · mean over the face of (contact + length · mean along the link of 1/b)⁻¹
 
 b is taken at a lattice of points around every link. An interface that passes between two nodes then changes the
 conductances as it moves, where a coefficient at the nodes would only jump.
@@ -13,8 +13,11 @@ import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Float
 
+from nipde.discretisation.cut_cells import LEAST_CONTACT as LEAST
+from nipde.discretisation.domain import Domain, domain_of
 from nipde.discretisation.interpolation import multilinear
 from nipde.discretisation.links import OnLinks, links_of
+from nipde.discretisation.parts import Specimen
 from nipde.grid import Grid
 
 AtPoints = Float[np.ndarray, " point"]
@@ -22,9 +25,9 @@ AtPoints = Float[np.ndarray, " point"]
 
 @dataclass(frozen=True, eq=False)
 class Subcells:
-    """Points around the links of a grid; fields of nodes of `nodes`, another grid on the same box, reach them by B."""
+    """Points around the links of a domain; fields on another grid of the same box reach them by B."""
 
-    grid: Grid
+    domain: Domain
     #: Points along every axis of a link's surroundings.
     per_axis: int
     #: B.
@@ -33,10 +36,11 @@ class Subcells:
     def conductances(self, log_coefficient: AtPoints) -> tuple[OnLinks, AtPoints]:
         """c of every link, and its derivative by log b at each of the link's points."""
         resistance = np.exp(-log_coefficient).reshape(-1, self.per_axis, self._across)
-        series = 1 / resistance.mean(axis=1)
-        factor = links_of(self.grid).factor
-        slopes = series[:, None] ** 2 * resistance * (factor / (self.per_axis * self._across))[:, None, None]
-        return series.mean(axis=1) * factor, slopes.reshape(-1)
+        area, length, contact = (part[:, None] for part in (self.domain.area, self.domain.length, self.domain.contact))
+        # A node beyond a contact has less resistance than the contact, but never none.
+        series = 1 / np.maximum(contact + length * resistance.mean(axis=1), LEAST * contact)
+        slopes = series[:, None] ** 2 * resistance * (area * length / (self.per_axis * self._across))[:, None]
+        return series.mean(axis=1) * self.domain.area, slopes.reshape(-1)
 
     def gathered(self, slopes: AtPoints) -> sparse.csr_array:
         """Links × points: the slopes in the row of their link."""
@@ -46,12 +50,20 @@ class Subcells:
 
     @property
     def _across(self) -> int:
-        return self.per_axis ** (self.grid.dimension - 1)
+        return self.per_axis ** (self.domain.grid.dimension - 1)
 
 
 @lru_cache(maxsize=8)
-def subcells_of(grid: Grid, nodes: Grid, per_axis: int) -> Subcells:
-    """Of a grid, for fields on `nodes`; built once."""
+def subcells_of(grid: Grid, nodes: Grid, per_axis: int, specimen: Specimen | None = None) -> Subcells:
+    """Of a grid or of a specimen on it, for fields on `nodes`; built once."""
+    domain = domain_of(grid, specimen)
+    points = _points(grid, per_axis) if domain.cells is None else domain.cells.points(per_axis)
+    ends = [axis.length for axis in grid.axes]
+    return Subcells(domain, per_axis, multilinear(nodes, np.clip(points.reshape(-1, grid.dimension), 0, ends)))
+
+
+def _points(grid: Grid, per_axis: int) -> Float[np.ndarray, "link point axis"]:
+    """Around the links of a box."""
     links = links_of(grid)
     first = np.stack(np.unravel_index(links.first, grid.shape), axis=-1)
     inside = (np.arange(per_axis) + 0.5) / per_axis
@@ -72,4 +84,4 @@ def subcells_of(grid: Grid, nodes: Grid, per_axis: int) -> Subcells:
                 steps = low + (high - low) * share
             position = steps * axis.spacing
             points[mine, :, direction] = position % axis.length if axis.boundary.periodic else position
-    return Subcells(grid, per_axis, multilinear(nodes, points.reshape(-1, grid.dimension)))
+    return points

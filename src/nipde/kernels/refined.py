@@ -11,12 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sparse
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.sparse.linalg import SuperLU
 from torch import Tensor
 
-from nipde.discretisation.interpolation import Interpolation, interpolated_transposed, moments_on
-from nipde.discretisation.links import OnLinks, factorised, links_of
+from nipde.discretisation.domain import Domain, load_moments
+from nipde.discretisation.interpolation import Interpolation, interpolated_transposed
+from nipde.discretisation.links import OnLinks, factorised
 from nipde.errors import KernelError
 from nipde.grid import Grid
 from nipde.kernels.base import Fields
@@ -44,10 +45,10 @@ class FitPosterior(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RefinedLaw:
-    """A fitted law; `grid` is that of the data, `solver_grid` the finer one."""
+    """A fitted law; `grid` is that of the data, `domain` has the finer one."""
 
     grid: Grid
-    solver_grid: Grid
+    domain: Domain
     conductances: OnLinks
     #: How loads reach the finer grid.
     interpolation: Interpolation
@@ -72,36 +73,48 @@ class RefinedLaw:
     @cached_property
     def factor(self) -> SuperLU:
         """Of A on the finer grid."""
-        return factorised(links_of(self.solver_grid).assemble(conductance=self.conductances), symmetric=True)
+        return factorised(self.domain.links.assemble(conductance=self.conductances), symmetric=True)
+
+    @property
+    def solver_grid(self) -> Grid:
+        """The finer one."""
+        return self.domain.grid
+
+    @cached_property
+    def inside(self) -> Bool[np.ndarray, "*space"]:
+        """Nodes of the data in the specimen: all of them if it fills the box."""
+        cells = self.domain.cells
+        return np.ones(self.grid.shape, dtype=bool) if cells is None else cells.shape.holds_nodes(self.grid)
 
     def solve(self, loads: Loads) -> Loads:
-        """Responses at the nodes of the data."""
-        return self.solver_grid.restrict(self._solved(loads), to=self.grid)
+        """Responses at the nodes of the data; 0 outside of the specimen."""
+        return self.solver_grid.restrict(self._solved(loads), to=self.grid) * self.inside
 
     def readings(self, loads: Loads, matrix: Callable[[Grid], sparse.csr_array]) -> Float[np.ndarray, "pair sensor"]:
         """What sensors read, anywhere in the box; `matrix` is theirs on a grid."""
         return np.asarray((matrix(self.solver_grid) @ self._solved(loads).reshape(len(loads), -1).T).T)
 
     def _solved(self, loads: Loads) -> Loads:
-        moments = moments_on(loads, self.grid, to=self.solver_grid, kind=self.interpolation, split=False)
-        return self._inverse(moments)
+        return self._inverse(load_moments(loads, self.grid, self.domain, self.interpolation, split=False))
 
     def solve_transposed(self, loads: Loads) -> Loads:
         """The transpose of the kernel, weights included as in `solve`."""
+        if self.domain.cells is not None:
+            raise KernelError(
+                "no transpose", expected="a specimen that fills the box", got="a shape", remedy="use the kernel itself"
+            )
         moments = np.zeros((len(loads), *self.solver_grid.shape))
         self.solver_grid.restrict(moments, to=self.grid)[...] = loads * self.grid.weights
-        fields = self._inverse(moments)
+        fields = self._inverse(self.domain.to_nodes.T @ moments.reshape(len(loads), -1).T)
         if self.interpolation == "points":
             return self.solver_grid.restrict(fields, to=self.grid)
         fields = fields * self.solver_grid.weights
         back = interpolated_transposed(fields, self.grid, to=self.solver_grid, kind=self.interpolation)
         return back / self.grid.weights
 
-    def _inverse(self, moments: Float[np.ndarray, "pair *space"]) -> Float[np.ndarray, "pair *space"]:
-        unknown = links_of(self.solver_grid).unknown
-        responses = np.zeros((len(moments), self.solver_grid.size))
-        responses[:, unknown] = self.factor.solve(moments.reshape(len(moments), -1)[:, unknown].T).T
-        return responses.reshape(moments.shape)
+    def _inverse(self, moments: Float[np.ndarray, "unknown pair"]) -> Loads:
+        """Responses at the nodes of the finer grid."""
+        return np.asarray((self.domain.to_nodes @ self.factor.solve(moments)).T.reshape(-1, *self.solver_grid.shape))
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,13 +65,8 @@ def coverage_means(discovery: Discovery) -> str:
     """What coverage, or its absence, says of the bands."""
     covered, calibrated = discovery.coverage.covered, discovery.material.calibrated
     level = f"{100 * discovery.material.level:g} %"
-    if covered and fit_summary(discovery.kernel) is not None:
-        return f"{level} bands were {'calibrated' if calibrated else 'checked'} on systems like this one."
     if covered:
-        return (
-            f"{level} bands were calibrated on systems like this one, of nipde's own solver. On data of another they "
-            "hold less: compare with the estimator output-error."
-        )
+        return f"{level} bands were {'calibrated' if calibrated else 'checked'} on systems like this one."
     if calibrated:
         return f"Bands are calibrated on other systems: they may hold fewer than {level} of the true values."
     return "Bands are those of the posterior alone."

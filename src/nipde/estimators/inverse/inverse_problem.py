@@ -112,6 +112,11 @@ class InverseProblem:
         return _on(pairs, system, nodes, fine, "points" if points else "spline", deviation, none, nuisance)
 
     @property
+    def interpolation_is_known(self) -> bool:
+        """Point sources, and loads that end at an outline, have one interpolation only."""
+        return self.fine.interpolation == "points" or self.pairs.specimen is not None
+
+    @property
     def noise_stated(self) -> bool:
         """Whether the deviations are known, not estimated."""
         return self.pairs.noise is not None or self.pairs.covariance is not None
@@ -160,14 +165,14 @@ class InverseProblem:
 
     def with_better_interpolation(self, model: MaterialModel, parameters: Parameters) -> "InverseProblem":
         """Loads by cosines instead of splines where the readings fit better with them."""
-        if self.fine.interpolation == "points":
+        if self.interpolation_is_known:
             return self
         other = self._interpolating("cosine")
         return min(self, other, key=lambda one: one.misfit(model, parameters) * (1.0 if one is other else 0.98))
 
     def reconsidered(self, state: Fit) -> tuple["InverseProblem", Parameters]:
         """The other interpolation of the loads if the readings fit better with it, after a few steps of its own."""
-        if self.fine.interpolation == "points":
+        if self.interpolation_is_known:
             return self, state.parameters
         other = self._interpolating("cosine" if self.fine.interpolation == "spline" else "spline")
         moved = other.minimised(state.model, state.parameters, steps=3)
@@ -268,7 +273,9 @@ def _system(pairs: SensorPairs) -> tuple[SensorSystem, Values, Values]:
         whitening = np.linalg.inv(root)
         readings = whitening @ readings
     values, loads = np.where(measured, readings, 0.0), pairs.loads[:, 0].numpy().astype(np.float64)
-    system = SensorSystem(pairs.grid, loads, pairs.sensors, values, measured.astype(float), whitening)
+    system = SensorSystem(
+        pairs.grid, loads, pairs.sensors, values, measured.astype(float), whitening, specimen=pairs.specimen
+    )
     return system, np.ones(values.shape), np.zeros(values.shape)
 
 

@@ -1,7 +1,7 @@
 """Materials of few phases: interfaces are the zeros of level sets φ, log b is constant between them."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sparse
@@ -10,6 +10,7 @@ from scipy.ndimage import distance_transform_edt
 from scipy.spatial import cKDTree
 from scipy.stats import norm
 
+from nipde.discretisation.interpolation import second_differences
 from nipde.estimators.inverse.material_models import (
     TINY,
     AtPoints,
@@ -91,13 +92,12 @@ class LevelSetPhases(MaterialModel):
 
     def penalty(self, parameters: Parameters) -> float:
         """½ λ Σ |L φ|²."""
-        return sum(
-            self.stiffness / 2 * float(np.sum((_bending(self.grid) @ one) ** 2)) for one in self.parts(parameters)[0]
-        )
+        bending = second_differences(self.grid)
+        return sum(self.stiffness / 2 * float(np.sum((bending @ one) ** 2)) for one in self.parts(parameters)[0])
 
     def quadratic(self, parameters: Parameters) -> tuple[sparse.csr_array, Parameters]:
         """λ Lᵀ L of every level set; levels are free."""
-        bending = _bending(self.grid)
+        bending = second_differences(self.grid)
         one = self.stiffness * (bending.T @ bending) + TINY * sparse.eye_array(self.grid.size)
         precision = sparse.block_diag([*[one] * self.interfaces, TINY * sparse.eye_array(self.interfaces + 1)])
         gradient = np.zeros(len(parameters))
@@ -141,19 +141,3 @@ def signed_distance(grid: Grid, field: Float[np.ndarray, " node"], *, refine: in
     inside, outside = (distance_transform_edt(side) for side in (positive, ~positive))
     distance = np.where(positive, inside - 0.5, 0.5 - outside) / refine
     return fine.restrict(distance, to=grid).reshape(-1)
-
-
-def _bending(grid: Grid) -> sparse.csr_array:
-    """Second differences along every axis, one row per inner node."""
-    rows = []
-    for place, axis in enumerate(grid.axes):
-        second: Any = sparse.diags_array([1.0, -2.0, 1.0], offsets=[0, 1, 2], shape=(axis.nodes - 2, axis.nodes))
-        if axis.boundary.periodic:
-            shift = sparse.csr_array(np.roll(np.eye(axis.nodes), 1, axis=1))
-            second = shift - 2 * sparse.eye_array(axis.nodes) + shift.T
-        parts = [second if other == place else sparse.eye_array(one.nodes) for other, one in enumerate(grid.axes)]
-        total: Any = parts[0]
-        for part in parts[1:]:
-            total = sparse.kron(total, part)
-        rows.append(total)
-    return sparse.csr_array(sparse.vstack(rows))

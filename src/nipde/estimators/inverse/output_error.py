@@ -18,8 +18,10 @@ from jaxtyping import Float
 from scipy.sparse.linalg import SuperLU
 
 from nipde.context.sensors import Sensors
-from nipde.discretisation.interpolation import Interpolation, moments_on
-from nipde.discretisation.links import factorised, links_of
+from nipde.discretisation.domain import load_moments
+from nipde.discretisation.interpolation import Interpolation
+from nipde.discretisation.links import factorised
+from nipde.discretisation.parts import Specimen
 from nipde.discretisation.subcells import subcells_of
 from nipde.estimators.inverse.material_models import MaterialModel, Parameters
 from nipde.estimators.inverse.nuisance import Nuisance
@@ -49,6 +51,8 @@ class SensorSystem:
     whitening: Float[np.ndarray, "sensor sensor"] | None = None
     #: Errors with a pattern, beside the noise.
     nuisance: Nuisance | None = None
+    #: None if it fills the box.
+    specimen: Specimen | None = None
 
     def weighted(self, residual: Values) -> Values:
         """P r, P the precision of the readings' errors; its product with r is the misfit."""
@@ -69,18 +73,18 @@ class Solver:
     def __init__(
         self, grid: Grid, system: SensorSystem, *, nodes: Grid, per_axis: int, interpolation: Interpolation = "spline"
     ) -> None:
-        self.grid, self.system, self.links, self.interpolation = grid, system, links_of(grid), interpolation
-        self.subcells = subcells_of(grid, nodes, per_axis)
-        unknown = self.links.unknown
-        self.sensors = system.sensors.matrix(grid)[:, unknown].tocsr()
+        self.grid, self.system, self.interpolation = grid, system, interpolation
+        self.subcells = subcells_of(grid, nodes, per_axis, system.specimen)
+        self.domain = self.subcells.domain
+        self.links = self.domain.links
+        self.sensors = sparse.csr_array(system.sensors.matrix(grid) @ self.domain.to_nodes)
         if system.whitening is not None:
             self.sensors = sparse.csr_array(system.whitening @ self.sensors)
         self.moments = self.moments_of(system.loads)
 
     def moments_of(self, loads: Float[np.ndarray, "pair *space"]) -> Float[np.ndarray, "unknown pair"]:
         """Cell integrals of loads at the nodes of the data, one column per pair."""
-        moments = moments_on(loads, self.system.grid, to=self.grid, kind=self.interpolation)
-        return moments.reshape(len(loads), -1)[:, self.links.unknown].T
+        return load_moments(loads, self.system.grid, self.domain, self.interpolation)
 
     def with_system(self, system: SensorSystem) -> Self:
         """The same loads and sensors with other values or weights."""

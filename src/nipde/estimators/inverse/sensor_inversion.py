@@ -103,7 +103,8 @@ class SensorInversion:
 
     def law(self, pairs: SensorPairs) -> RefinedLaw:
         """Of one system."""
-        check_law(pairs.grid, (1, 1))
+        if pairs.specimen is None:
+            check_law(pairs.grid, (1, 1))
         problem = InverseProblem.of(pairs, material=self.material, solver=self.solver, nuisance=self.nuisance)
         smooth, problem = self._smooth(problem)
         candidates = self._candidates(problem, smooth)
@@ -211,6 +212,7 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
         torch.tensor(norm.ppf([(1 + level) / 2 for level in LEVELS])),
         None,
     )
+    shape = () if problem.pairs.specimen is None else ("all calibration systems are rectangles",)
     scores = residual_scores(best)
     test = OutlierTest({name: torch.tensor(max(value, 0.0)) for name, value in scores.items()}, LIMIT)
     summary = {
@@ -218,10 +220,11 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
         "noise_stated": problem.noise_stated, "noise": noise,
         "size": problem.size, "discretisation": solver_error, "model_error": model_error,
         "interpolation": solver.interpolation, "undecided": len(others) > 0, "criteria": criteria,
-        "material_nodes": list(problem.nodes.shape), "nuisance": list(problem.nuisance), "outside": list(case.outside),
+        "material_nodes": list(problem.nodes.shape), "nuisance": list(problem.nuisance),
+        "outside": [*case.outside, *shape],
     }  # fmt: skip
     bands = PredictionBands(LEVELS, of_responses[:, None].expand(-1, 2), test, of_material)
     return RefinedLaw(
-        problem.pairs.grid, solver.grid, solver.subcells.conductances(at_points)[0], solver.interpolation,
+        problem.pairs.grid, solver.domain, solver.subcells.conductances(at_points)[0], solver.interpolation,
         lambda points: model.at(parameters, points), posterior, bands, summary,
     )  # fmt: skip

@@ -10,7 +10,8 @@ from jaxtyping import Float
 from scipy.sparse.linalg import SuperLU
 
 from nipde.context.sensors import Sensors
-from nipde.discretisation.interpolation import Interpolation, moments_on, multilinear
+from nipde.discretisation.domain import load_moments
+from nipde.discretisation.interpolation import Interpolation, multilinear
 from nipde.estimators.inverse.inverse_problem import Candidate
 from nipde.estimators.inverse.output_error import Fit
 from nipde.grid import Grid
@@ -37,17 +38,19 @@ class SensorPosterior:
     def response_deviation(self, loads: Loads) -> Loads:
         """Of responses at unknown nodes; 0 where they are given."""
         near, solver = self.best.near, self.best.near.solver
-        moments = moments_on(loads, self.grid, to=solver.grid, kind=self.interpolation, split=False)
-        unknown = solver.links.unknown
-        difference = solver.links.difference[:, unknown].tocsr()
-        right = moments.reshape(len(loads), -1)[:, unknown].T
+        domain = solver.domain
+        difference = solver.links.difference[:, solver.links.unknown].tocsr()
+        right = load_moments(loads, self.grid, domain, self.interpolation, split=False)
         responses = self._factor.solve(right)
         drops = difference @ responses
-        nodes = Sensors.at_nodes(self.grid).matrix(solver.grid)[:, unknown]
+        inner = self.grid.unknown if domain.cells is None else domain.cells.shape.holds_nodes(self.grid)
+        nodes = (
+            Sensors.at(np.stack([x[inner] for x in self.grid.coordinates], -1)).matrix(solver.grid) @ domain.to_nodes
+        )
         green = difference @ self._factor.solve(nodes.T.toarray())
         changes = near.changes[:, near.active]
         variance = np.zeros((len(loads), self.grid.size))
-        inner = np.flatnonzero(self.grid.unknown.ravel())
+        inner = np.flatnonzero(inner)
         for number, drop in enumerate(drops.T):
             rows = changes.T @ (green * drop[:, None])
             response = nodes @ responses[:, number]

@@ -1,0 +1,33 @@
+"""Tables of specimens of any plane shape."""
+
+from typing import Any
+
+from benchmarks.tables.markdown import percent, table
+
+
+def shapes(measured: dict[str, Any]) -> str:
+    """Errors and orders by specimen, electrodes, finite elements, and the time of the cut cells."""
+    grids, electrodes, elements = measured["grids"], measured["electrodes"], measured["finite_elements"]
+    head = ("specimen", "b", *(f"{nodes}²" for nodes in grids), "order, last two", "order, first to last")
+    rows = [
+        (row["specimen"], row["coefficient"], *map(percent, row["errors"]), f"{row['orders'][-1]:.2f}",
+         f"{sum(row['orders']) / len(row['orders']):.2f}")
+        for row in measured["rows"]
+    ]  # fmt: skip
+    potentials = [(f"{row['impedance']:g}", *map(percent, row["errors"])) for row in electrodes["rows"]]
+    differences = [
+        (row["condition"], *map(percent, row["differences"]), percent(row["between_meshes"]))
+        for row in elements["rows"]
+    ]
+    build = measured["build"]
+    times = [(name, f"{seconds:.2f} s") for name, seconds in build["seconds"].items()]
+    return (
+        table(head, rows)
+        + "\nRelative L2 errors. "
+        + "Complete electrode model, 8 electrodes on half of the rim, error of the potentials:\n\n"
+        + table(("contact impedance", *(f"{nodes}²" for nodes in electrodes["grids"])), potentials)
+        + f"\nDifference to {elements['triangles']:,} linear triangles of scikit-fem:\n\n"
+        + table(("rim", *(f"{nodes}²" for nodes in elements["grids"]), "to a mesh half as fine"), differences)
+        + f"\nCut cells of {build['nodes']}² nodes, outlines of {build['vertices']:,} vertices a ring:\n\n"
+        + table(("specimen", "processor time"), times)
+    )

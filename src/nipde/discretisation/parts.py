@@ -1,0 +1,65 @@
+"""What holds on a part of a specimen's outline. The data of a part, such as its value or flux, are loads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nipde.errors import GridError
+from nipde.shape import Shape
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One kind of condition."""
+
+
+@dataclass(frozen=True)
+class DirichletPart(Condition):
+    """u is given."""
+
+
+@dataclass(frozen=True)
+class NeumannPart(Condition):
+    """The flux b ∂u/∂n into the specimen is given; 0 where nothing is said."""
+
+
+@dataclass(frozen=True)
+class RobinPart(Condition):
+    """The flux into the specimen is coefficient · (surroundings - u); the surroundings are given."""
+
+    coefficient: float
+
+    def __post_init__(self) -> None:
+        _check_positive(self.coefficient, "coefficient")
+
+    @property
+    def resistance(self) -> float:
+        """Of a unit of length."""
+        return 1 / self.coefficient
+
+
+@dataclass(frozen=True)
+class Terminal(Condition):
+    """An electrode, or a well with a screen: one potential U, flux (U - u) / impedance; the total flow is given."""
+
+    impedance: float
+
+    def __post_init__(self) -> None:
+        _check_positive(self.impedance, "contact impedance")
+
+    @property
+    def resistance(self) -> float:
+        """Of a unit of length."""
+        return self.impedance
+
+
+@dataclass(frozen=True, eq=False)
+class Specimen:
+    """A shape, and the conditions on parts of its outline; parts that are not named are insulated."""
+
+    shape: Shape
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+
+
+def _check_positive(value: float, name: str) -> None:
+    if not 0 < value < float("inf"):
+        raise GridError(expected=f"a finite {name} > 0", got=value, remedy="state it in the units of the specimen")

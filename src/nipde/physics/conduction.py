@@ -1,0 +1,203 @@
+"""-∇·(b ∇u) = f on a specimen of any shape: Dirichlet, Neumann, Robin parts and terminals, each with its own data.
+
+Darcy flow, heat conduction, current: the balance of every cell cut by the outline (`nipde.discretisation.cut_cells`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sparse
+from jaxtyping import Float
+from scipy.sparse.linalg import SuperLU, splu
+
+from nipde.discretisation.cut_cells import CutCells
+from nipde.discretisation.interpolation import multilinear
+from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Terminal
+from nipde.errors import PhysicsError
+from nipde.physics.balance import check_positive
+
+Fields = Float[np.ndarray, "pair *space"]
+#: Of x and y.
+Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
+#: Net load over the sum of absolute loads that still counts as balanced.
+BALANCED = 1e-8
+
+
+@dataclass(frozen=True)
+class Data:
+    """Loads of one test: a density of the nodes, and by part a number or a function of x and y.
+
+    `values` of Dirichlet parts, and of the surroundings of Robin parts; `fluxes` into the specimen on Neumann parts;
+    `totals`, the flow into terminals. What is not named is 0.
+    """
+
+    density: Float[np.ndarray, "*space"] | None = None
+    values: Mapping[str, float | Function] = field(default_factory=dict)
+    fluxes: Mapping[str, float | Function] = field(default_factory=dict)
+    totals: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """u at the nodes, NaN outside; and the potential of every terminal."""
+
+    response: Float[np.ndarray, "*space"]
+    terminals: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Conduction:
+    """One specimen: b > 0 at the nodes of the grid, or as a function of x and y."""
+
+    cells: CutCells
+    coefficient: Float[np.ndarray, "*space"] | Function
+
+    @cached_property
+    def conductance(self) -> Float[np.ndarray, " link"]:
+        """Flow through every link per unit of difference."""
+        points = self.cells.points()
+        if callable(self.coefficient):
+            at = np.asarray(self.coefficient(points[..., 0], points[..., 1]), dtype=np.float64)
+        else:
+            grid, nodal = self.cells.grid, np.asarray(self.coefficient, dtype=np.float64)
+            grid.check(nodal, leading=())
+            check_positive(nodal, "coefficient")
+            log = np.log(nodal)
+            ends = [axis.length for axis in grid.axes]
+            at = np.exp(multilinear(grid, np.clip(points.reshape(-1, 2), 0, ends)) @ log.ravel()).reshape(
+                points.shape[:-1]
+            )
+        at = np.broadcast_to(at, points.shape[:-1])
+        check_positive(at, "coefficient")
+        return self.cells.conductances(at)
+
+    @cached_property
+    def terminals(self) -> tuple[str, ...]:
+        """Parts whose potential is unknown."""
+        return tuple(name for name, one in self.cells.conditions.items() if isinstance(one, Terminal))
+
+    @cached_property
+    def matrix(self) -> sparse.csc_array:
+        """Outflow of every active cell, then of every terminal: symmetric."""
+        links, number = self.cells.links, self._numbers
+        to_part = links.second < 0
+        second = np.where(to_part, self._of_part[-1 - np.minimum(links.second, -1)], number[links.second])
+        first, c = number[links.first], self.conductance
+        both = second >= 0
+        rows = np.concatenate([first, second[both], first[both], second[both]])
+        columns = np.concatenate([first, second[both], second[both], first[both]])
+        entries = np.concatenate([c, c[both], -c[both], -c[both]])
+        return sparse.csc_array((entries, (rows, columns)), shape=(self._count, self._count))
+
+    def solve(self, data: Data) -> Solution:
+        """The response to the loads of one test."""
+        right = self.moments(data)
+        if self.floating:
+            net = abs(right.sum()) / max(np.abs(right).sum(), 1e-300)
+            if net > BALANCED:
+                raise PhysicsError(
+                    expected="loads that sum to 0: no part fixes the response", got=f"a net share of {net:.2g}",
+                    remedy="balance the loads, or make a part a Dirichlet or Robin part",
+                )  # fmt: skip
+            values = np.concatenate([[0.0], self._factor.solve(right[1:])])
+            held = self.cells.active.sum()
+            mean = values[held:].mean() if self.terminals else np.average(values[:held], weights=self._measure)
+            values = values - mean
+        else:
+            values = self._factor.solve(right)
+        response = np.full(self.cells.grid.size, np.nan)
+        active = np.flatnonzero(self.cells.active.ravel())
+        response[active] = values[: len(active)]
+        terminals = dict(zip(self.terminals, values[len(active) :].tolist(), strict=True))
+        return Solution(response.reshape(self.cells.grid.shape), terminals)
+
+    def moments(self, data: Data) -> Float[np.ndarray, " unknown"]:
+        """What flows into every active cell and terminal."""
+        cells, right = self.cells, np.zeros(self._count)
+        self._check(data)
+        if data.density is not None:
+            cells.grid.check(data.density, leading=())
+            active = cells.active.ravel()
+            right[: active.sum()] = (data.density * cells.volume).ravel()[active]
+        for part, value in data.values.items():
+            mine, ends = self._links_to(part)
+            flow = self.conductance[mine] * _at(value, ends)
+            np.add.at(right, self._numbers[cells.links.first[mine]], flow)
+        for part, flux in data.fluxes.items():
+            mine = np.flatnonzero([one == part for one in cells.pieces.part])
+            flow = cells.pieces.length[mine] * _at(flux, cells.pieces.middle[mine])
+            np.add.at(right, self._numbers[cells.pieces.cell[mine]], flow)
+        for part, total in data.totals.items():
+            right[self._of_part[cells.names.index(part)]] += total
+        return right
+
+    def outflow(self, data: Data, solution: Solution) -> dict[str, float]:
+        """What leaves the specimen through every Dirichlet and Robin part and terminal."""
+        found = {}
+        for part in self.cells.names:
+            mine, ends = self._links_to(part)
+            if len(mine):
+                there = solution.terminals.get(part, 0.0) + _at(data.values.get(part, 0.0), ends)
+                drops = solution.response.ravel()[self.cells.links.first[mine]] - there
+                found[part] = float(np.sum(self.conductance[mine] * drops))
+        return found
+
+    def _links_to(self, part: str) -> tuple[np.ndarray, Float[np.ndarray, "link axis"]]:
+        """Numbers of the links to a part of the outline, and where they end."""
+        cells, links = self.cells, self.cells.links
+        mine = np.flatnonzero(links.second == -1 - cells.names.index(part))
+        return mine, cells.nodes[links.first[mine]] + links.along[mine]
+
+    @property
+    def floating(self) -> bool:
+        """Whether no part fixes the response: it is known up to a constant only."""
+        return not any(isinstance(one, DirichletPart | RobinPart) for one in self.cells.conditions.values())
+
+    @cached_property
+    def _factor(self) -> SuperLU:
+        matrix = self.matrix[1:, 1:].tocsc() if self.floating else self.matrix
+        options = {"SymmetricMode": True}
+        return splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+
+    @cached_property
+    def _numbers(self) -> np.ndarray:
+        """Of the cells of the grid among the unknowns; -1 of those that are not active."""
+        active = self.cells.active.ravel()
+        return np.where(active, np.cumsum(active) - 1, -1)
+
+    @cached_property
+    def _of_part(self) -> np.ndarray:
+        """Number of every part among the unknowns; -1 of those that are no terminal."""
+        held = int(self.cells.active.sum())
+        return np.array([
+            held + self.terminals.index(name) if name in self.terminals else -1 for name in self.cells.names
+        ])  # fmt: skip
+
+    @property
+    def _count(self) -> int:
+        return int(self.cells.active.sum()) + len(self.terminals)
+
+    @property
+    def _measure(self) -> Float[np.ndarray, " unknown"]:
+        return self.cells.measure[self.cells.active]
+
+    def _check(self, data: Data) -> None:
+        kinds = {"values": (DirichletPart, RobinPart), "fluxes": (NeumannPart,), "totals": (Terminal,)}
+        for name, allowed in kinds.items():
+            for part in getattr(data, name):
+                condition = self.cells.conditions.get(part)
+                if not isinstance(condition, allowed):
+                    got = "no such part" if condition is None else f"{part!r}, a {type(condition).__name__}"
+                    raise PhysicsError(
+                        expected=f"{name} on a {' or '.join(one.__name__ for one in allowed)}", got=got,
+                        remedy="change the condition of the part, or name another",
+                    )  # fmt: skip
+
+
+def _at(value: float | Function, points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, " point"]:
+    found = np.asarray(value(points[:, 0], points[:, 1]) if callable(value) else value, dtype=np.float64)
+    if not np.all(np.isfinite(found)):
+        raise PhysicsError(expected="finite data of a part", got="others", remedy="check the value or its function")
+    return np.broadcast_to(found, len(points))

@@ -1,0 +1,187 @@
+"""Output error on a disc and on a plate with a hole: truth by linear triangles on meshes that follow the outline."""
+
+import numpy as np
+import pytest
+from scipy.sparse.linalg import splu
+from skfem import Basis, BilinearForm, ElementTriP0, ElementTriP1, MeshTri, asm
+from skfem.helpers import dot, grad
+
+from nipde.context.sensor_pairs import SensorPairs
+from nipde.context.sensors import Sensors
+from nipde.discretisation.domain import domain_of
+from nipde.discretisation.interpolation import extended
+from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Specimen, Terminal
+from nipde.errors import GridError, KernelError
+from nipde.estimators.inverse.material_models import MaternField
+from nipde.estimators.inverse.output_error import SensorSystem, Solver
+from nipde.estimators.inverse.sensor_inversion import SensorInversion
+from nipde.grid import Grid
+from nipde.physics.random_fields import GaussianField
+from nipde.shape import Shape
+
+GRID, CENTRE, PAIRS = Grid.uniform(17), (0.5, 0.5), 14
+X, Y = GRID.coordinates
+QUERIES = slice(PAIRS - 4, PAIRS)
+#: A round inclusion of four times the coefficient.
+INCLUSION = ((0.56, 0.62), 0.16)
+
+
+def disc_mesh():
+    return MeshTri.init_circle(5).scaled(0.45).translated(CENTRE)
+
+
+def plate_mesh(around=448, across=126):
+    """Between a circle and the square: straight lines from one to the other."""
+    angle = 2 * np.pi * np.arange(around) / around
+    ray = np.stack([np.cos(angle), np.sin(angle)])
+    square = 0.45 * ray / np.abs(ray).max(axis=0)
+    share = np.linspace(0, 1, across + 1)[:, None, None]
+    points = np.asarray(CENTRE)[:, None] + (1 - share) * 0.15 * ray + share * square
+    number = np.arange((across + 1) * around).reshape(across + 1, around)
+    a, b = number[:-1], np.roll(number, -1, axis=1)[:-1]
+    c, d = number[1:], np.roll(number, -1, axis=1)[1:]
+    triangles = np.concatenate([np.stack([one.ravel() for one in each]) for each in ((a, b, c), (b, d, c))], axis=1)
+    return MeshTri(np.moveaxis(points, 1, 0).reshape(2, -1), triangles)
+
+
+def plate(sides):
+    corners = np.array([(0.05, 0.05), (0.95, 0.05), (0.95, 0.95), (0.05, 0.95)])
+    circle = Shape.disc(CENTRE, 0.15).rings[0]
+    shape = Shape.polygon(corners, holes=[circle], sides=("bottom", "right", "top", "left"))
+    return Specimen(shape, {side: DirichletPart() for side in sides})
+
+
+CASES = {
+    "disc": (disc_mesh, Specimen(Shape.disc(CENTRE, 0.45), {"rim": DirichletPart()}),
+             lambda x, y: np.hypot(x - 0.5, y - 0.5) > 0.45 - 1e-6),
+    "plate": (plate_mesh, plate(("left", "right")), lambda x, y: np.abs(x - 0.5) > 0.45 - 1e-6),
+}  # fmt: skip
+
+
+def coefficient(x, y):
+    (a, b), radius = INCLUSION
+    return np.where(np.hypot(x - a, y - b) < radius, 12.0, 3.0)
+
+
+def measured(name, *, noise=0.01):
+    """Pairs, exact responses at the sensors, and where these are: nodes inside. Loads of the disc are 0 outside."""
+    made, specimen, fixed = CASES[name]
+    mesh, rng = made(), np.random.default_rng(3)
+    fine = Grid.uniform(129)
+    fields = GaussianField(1.0, waves=5, rms=1.0).sample(fine, rng=rng, count=PAIRS)
+    basis = Basis(mesh, ElementTriP1())
+    b = Basis(mesh, ElementTriP0()).interpolate(coefficient(*mesh.p[:, mesh.t].mean(axis=1)))
+    stiffness = asm(BilinearForm(lambda u, v, w: w.b * dot(grad(u), grad(v))), basis, b=b).tocsc()
+    mass = asm(BilinearForm(lambda u, v, w: u * v), basis)
+    at = Sensors.at(np.clip(mesh.p.T, 0, 1)).matrix(fine)
+    right = mass @ (at @ fields.reshape(PAIRS, -1).T)
+    free = np.flatnonzero(~fixed(*mesh.p))
+    solution = np.zeros((mesh.p.shape[1], PAIRS))
+    solution[free] = splu(stiffness[free][:, free]).solve(right[free])
+    inside = specimen.shape.holds_nodes(GRID) & ~fixed(X, Y)
+    points = np.stack([X[inside], Y[inside]], axis=-1)
+    exact = (basis.probes(points.T) @ solution).T
+    deviation = noise * np.sqrt(np.mean(exact**2))
+    readings = exact + deviation * rng.standard_normal(exact.shape)
+    loads = fine.restrict(fields, to=GRID)
+    if name == "disc":
+        loads = np.where(specimen.shape.holds_nodes(GRID), loads, 0.0)
+    pairs = SensorPairs.from_arrays(
+        loads, readings, grid=GRID, sensors=Sensors.at(points), noise=deviation, specimen=specimen
+    )
+    return pairs, exact, inside
+
+
+@pytest.fixture(scope="module", params=list(CASES))
+def found(request):
+    pairs, exact, inside = measured(request.param)
+    kernel = SensorInversion(phases=(2,), material=28, solver=64)(pairs.take(list(range(PAIRS - 4))))
+    return kernel, pairs, exact, inside
+
+
+def test_held_out_loads_are_predicted(found):
+    kernel, pairs, exact, inside = found
+    predicted = kernel.laws[0].solve(pairs.loads[QUERIES, 0].numpy())
+    error = np.linalg.norm(predicted[:, inside] - exact[QUERIES], axis=1) / np.linalg.norm(exact[QUERIES], axis=1)
+    assert error.mean() < 0.01
+    outside = ~pairs.specimen.shape.holds_nodes(GRID)
+    assert np.all(predicted[:, outside] == 0)
+
+
+def test_the_inclusion_is_found_and_the_law_explains_the_readings(found):
+    law = found[0].laws[0]
+    assert law.summary["model"] == "2 phases"
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0.05, 0.95, (4000, 2))
+    points = points[found[1].specimen.shape.contains(points)]
+    right = (law.log_coefficient_at(points) > np.log(6)) == (coefficient(*points.T) > 6)
+    assert right.mean() > 0.985
+    assert 0.8 < law.summary["chi_square"] < 1.15
+    assert not bool(law.bands.outlier_test.is_outlier)
+
+
+def test_bands_hold_and_are_said_to_be_of_rectangles(found):
+    kernel, pairs, exact, inside = found
+    loads = pairs.loads[QUERIES, 0].numpy()
+    law = kernel.laws[0]
+    off = np.abs(law.solve(loads)[:, inside] - exact[QUERIES])
+    assert np.mean(off <= 1.645 * law.posterior.response_deviation(loads)[:, inside]) > 0.7
+    assert "all calibration systems are rectangles" in kernel.not_calibrated
+    with pytest.raises(KernelError):
+        law.solve_transposed(loads)
+
+
+def test_a_rectangle_as_a_shape_is_the_box():
+    rng = np.random.default_rng(0)
+    loads, sensors = rng.standard_normal((3, *GRID.shape)), Sensors.at(rng.uniform(0.1, 0.9, (12, 2)))
+    sides = dict.fromkeys(("left", "right", "bottom", "top"), DirichletPart())
+    box = Specimen(Shape.rectangle(1.0, 1.0), sides)
+    values = np.ones((12, 3))
+    answers = []
+    for specimen in (None, box):
+        system = SensorSystem(GRID, loads, sensors, values, values, specimen=specimen)
+        solver = Solver(GRID.refine(3), system, nodes=GRID, per_axis=2)
+        answers.append(solver.predicted(MaternField(GRID), 0.3 * np.sin(np.arange(GRID.size))))
+    # Loads on the sides themselves are continued from the inside.
+    assert np.abs(answers[0] - answers[1]).max() < 0.02 * np.abs(answers[0]).max()
+    inner = loads * GRID.unknown
+    for kind, within in (("points", 1e-12),):
+        systems = [SensorSystem(GRID, inner, sensors, values, values, specimen=one) for one in (None, box)]
+        both = [
+            Solver(GRID.refine(3), one, nodes=GRID, per_axis=2, interpolation=kind).predicted(
+                MaternField(GRID), np.zeros(GRID.size)
+            )
+            for one in systems
+        ]
+        assert np.abs(both[0] - both[1]).max() < within * np.abs(both[0]).max()
+
+
+def test_derivatives_are_those_of_the_readings():
+    pairs, *_ = measured("plate")
+    specimen = Specimen(pairs.specimen.shape, {"left": DirichletPart(), "hole 1": RobinPart(5.0)})
+    nodes = Grid.uniform(9)
+    values = pairs.readings.numpy().T
+    system = SensorSystem(
+        GRID, pairs.loads[:, 0].numpy(), pairs.sensors, values, np.ones(values.shape), specimen=specimen
+    )
+    solver, model, rng = Solver(GRID, system, nodes=nodes, per_axis=3), MaternField(nodes), np.random.default_rng(1)
+    parameters, direction = rng.standard_normal((2, nodes.size)) * 0.3
+    near = solver.linearised(model, parameters)
+    step = 1e-5
+    change = solver.predicted(model, parameters + step * direction) - solver.predicted(
+        model, parameters - step * direction
+    )
+    change = np.sum(change / (2 * step) * values)
+    assert -near.gradient(values) @ direction == pytest.approx(change, rel=1e-6)
+
+
+def test_loads_are_continued_beyond_the_outline():
+    inside = CASES["disc"][1].shape.holds_nodes(GRID)
+    plane = (1 + 2 * X - 3 * Y)[None]
+    np.testing.assert_allclose(extended(np.where(inside, plane, 0.0), GRID, inside), plane, atol=1e-9)
+
+
+@pytest.mark.parametrize("conditions", [{}, {"rim": NeumannPart()}, {"rim": Terminal(0.1)}])
+def test_specimens_without_a_reference_are_refused(conditions):
+    with pytest.raises(GridError):
+        domain_of(GRID, Specimen(Shape.disc(CENTRE, 0.4), conditions))
