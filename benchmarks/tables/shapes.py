@@ -31,3 +31,21 @@ def shapes(measured: dict[str, Any]) -> str:
         + f"\nCut cells of {build['nodes']}² nodes, outlines of {build['vertices']:,} vertices a ring:\n\n"
         + table(("specimen", "processor time"), times)
     )
+
+
+def specimens(measured: dict[str, Any]) -> str:
+    """Sensors to material on a disc."""
+    head = (
+        "specimen", "sensors", "systems", "held out", "bands of 90 % hold", "mean abs log b", "phases", "χ²", "alarms",
+        "processor time",
+    )  # fmt: skip
+    rows = [
+        (row["specimen"], " to ".join(map(str, row["sensors"])), str(row["systems"]), percent(row["held_out"]),
+         percent(row["within_posterior"]), f"{row['log_mean']:.3f}", percent(row["phases_inside"]),
+         f"{row['chi_square']:.2f}", percent(row["rings"]), f"{row['seconds']:.0f} s")
+        for row in measured["rows"]
+    ]  # fmt: skip
+    return table(head, rows) + (
+        f"\n{measured['pairs']} pairs, {percent(measured['noise'])} noise; data of linear triangles on a mesh of the "
+        "disc. Bands are those of the posterior, not calibrated on shapes.\n"
+    )
