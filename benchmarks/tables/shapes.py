@@ -41,8 +41,8 @@ def specimens(measured: dict[str, Any]) -> str:
     )  # fmt: skip
     rows = [
         (row["specimen"], " to ".join(map(str, row["sensors"])), str(row["systems"]), percent(row["held_out"]),
-         percent(row["within_posterior"]), f"{row['log_mean']:.3f}", percent(row["phases_inside"]),
-         f"{row['chi_square']:.2f}", percent(row["rings"]), f"{row['seconds']:.0f} s")
+         percent(row["within_posterior"]), f"{row['log_mean']:.3f}", f"{100 * row['phases_inside']:.1f} %",
+         f"{row['chi_square']:.2f}", f"{round(row['rings'] * row['systems'])}", f"{row['seconds']:.0f} s")
         for row in measured["rows"]
     ]  # fmt: skip
     return table(head, rows) + (

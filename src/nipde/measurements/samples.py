@@ -1,8 +1,7 @@
 """A measurement that comes with the package: a membrane -∇·(b∇w) = q of two tensions b, pressed 20 times.
 
 Deflections w come from finite elements eight times finer than their grid, with noise of 1 % of their root mean square,
-and every twentieth is missing. b, its geometric mean around every node, is kept in a file beside them, for comparison
-only.
+and every twentieth is missing. b is kept in a file beside them, for comparison only.
 """
 
 from pathlib import Path
@@ -24,7 +23,10 @@ def sample(name: str = "membrane") -> Path:
     return path
 
 
-def sample_truth(name: str = "membrane") -> Float[np.ndarray, "*space"]:
-    """The coefficient that a bundled measurement was made with, in the unit `Units.coefficient` of its reading."""
+def sample_truth(name: str = "membrane", *, cells: bool = False) -> Float[np.ndarray, "*space"]:
+    """The coefficient that a bundled measurement was made with, in the unit `Units.coefficient` of its reading.
+
+    At the nodes, or in the cells of the finer mesh.
+    """
     with np.load(sample(name).with_name(f"{name}_truth.npz"), allow_pickle=False) as stored:
-        return np.asarray(stored["b"], dtype=np.float64)
+        return np.asarray(stored["cells" if cells else "b"], dtype=np.float64)

@@ -128,7 +128,7 @@ def band_statement(discovery: Discovery) -> str:
     """The usual half width of the band."""
     material = discovery.material
     (half,) = interior_percentiles(discovery.kernel.grid, half_width(discovery), 50)
-    kind = "calibrated on other systems" if material.calibrated else "from the posterior"
+    kind = "calibrated" if material.calibrated else "from the posterior"
     return f"{100 * material.level:g} % bands of the {material.quantity}: ± {percent(half)} (median), {kind}."
 
 
