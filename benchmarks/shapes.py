@@ -63,7 +63,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
                 for one in (IMPEDANCES[1:2] if quick else IMPEDANCES)
             ],
         },
-        "finite_elements": _against_finite_elements(few[1:], refinements=5 if quick else 8),
+        "finite_elements": _against_finite_elements(few[1:], refinements=5 if quick else 7),
         "build": _build_times(41 if quick else 161, rounds=1 if quick else 3),
     }
 
