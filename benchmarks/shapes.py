@@ -264,7 +264,9 @@ def finite_elements(
         stiffness = stiffness + robin * skfem.BilinearForm(lambda u, v, w: u * v).assemble(rim)
         right = right + robin * skfem.LinearForm(lambda v, w: surroundings(*w.x) * v).assemble(rim)
         nodal = skfem.solve(stiffness, right)
-    return np.asarray(basis.probes(points.T) @ nodal)
+    # The search for triangles takes memory of points × triangles.
+    blocks = np.array_split(points, -(-len(points) // 100))
+    return np.concatenate([basis.probes(block.T) @ nodal for block in blocks])
 
 
 def difference_to_finite_elements(nodes: int, *, refinements: int, robin: float | None = None) -> float:
