@@ -14,7 +14,7 @@ from matplotlib.path import Path
 import nipde
 from nipde.discretisation.cut_cells import cut_cells
 from nipde.discretisation.parts import DirichletPart, Terminal
-from nipde.grid import Axis, Grid
+from nipde.grid import Axis
 from nipde.physics.conduction import Conduction, Data
 
 # %%
@@ -23,7 +23,7 @@ angle = np.linspace(0, 2 * np.pi, 400, endpoint=False)
 hole = np.stack([0.5 + 0.15 * np.cos(angle), 0.4 + 0.15 * np.sin(angle)], axis=-1)
 corners, sides = [(0.105, 0.105), (1.095, 0.105), (1.095, 0.695), (0.105, 0.695)], ("bottom", "right", "top", "left")
 plate = nipde.Shape.polygon(corners, holes=[hole], sides=sides)
-box = Grid((Axis(121, 1.2), Axis(81, 0.8)))
+box = nipde.Grid((Axis(121, 1.2), Axis(81, 0.8)))
 law = Conduction(cut_cells(box, plate, {"left": DirichletPart()}), lambda x, y: np.full_like(x, 2.0))
 data = Data(values={"left": 1.0}, fluxes={"right": 4.0})
 in_plate = law.solve(data)
@@ -35,7 +35,7 @@ disc = nipde.Shape.disc((0.5, 0.5), 0.4)
 names = [f"electrode {number}" for number in range(1, 9)]
 for number, name in enumerate(names):
     disc = disc.with_arc(name, number / 8, (number + 0.5) / 8)
-square = Grid.uniform(101)
+square = nipde.Grid.uniform(101)
 electrodes = cut_cells(square, disc, dict.fromkeys(names, Terminal(impedance=0.1)))
 in_disc = Conduction(electrodes, lambda x, y: np.ones_like(x)).solve(Data(totals={names[0]: 1.0, names[3]: -1.0}))
 print("potentials of the electrodes:", ", ".join(f"{one:.3f}" for one in in_disc.terminals.values()))
