@@ -14,7 +14,7 @@ from nipde.boundary import Neumann
 from nipde.discretisation.cut_cells import cut_cells
 from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart, Terminal
 from nipde.grid import Grid
-from nipde.physics.conduction import Conduction, Data, Function
+from nipde.physics.conduction import Conduction, Function, LoadCase
 from nipde.shape import Shape
 from tests.oracles.manufactured import observed_orders
 
@@ -155,7 +155,7 @@ def error(
     return float(np.sqrt(np.sum(weights * difference**2) / np.sum(weights * exact**2)))
 
 
-def data_of(law: Conduction, truth: Truth, *, centre: tuple[float, float] = CENTRE) -> Data:
+def data_of(law: Conduction, truth: Truth, *, centre: tuple[float, float] = CENTRE) -> LoadCase:
     """Loads of an exact solution on circles around a centre; balanced where no part fixes u."""
     cells = law.cells
 
@@ -173,8 +173,8 @@ def data_of(law: Conduction, truth: Truth, *, centre: tuple[float, float] = CENT
     }  # fmt: skip
     density = truth.density(*grid_coordinates(cells.grid))
     if law.floating:  # what quadrature leaves of the balance
-        density = density - law.moments(Data(density, values, fluxes)).sum() / cells.volume.sum()
-    return Data(density, values, fluxes)
+        density = density - law.moments(LoadCase(density, values, fluxes)).sum() / cells.volume.sum()
+    return LoadCase(density, values, fluxes)
 
 
 def grid_coordinates(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
@@ -192,7 +192,7 @@ def electrode_error(nodes: int, *, impedance: float) -> float:
     cells = cut_cells(grid_of(nodes), shape, dict.fromkeys(names, Terminal(impedance)))
     law = Conduction(cells, lambda x, y: np.full_like(x, CONDUCTIVITY))
     currents = np.eye(ELECTRODES) - np.roll(np.eye(ELECTRODES), 1, axis=1)
-    solved = [law.solve(Data(totals=dict(zip(names, one.tolist(), strict=True)))).terminals for one in currents]
+    solved = [law.solve(LoadCase(totals=dict(zip(names, one.tolist(), strict=True)))).terminals for one in currents]
     potentials = np.array([[one[name] for name in names] for one in solved])
     exact = electrode_potentials(currents, impedance=impedance)
     return float(np.linalg.norm(potentials - exact) / np.linalg.norm(exact))
@@ -275,7 +275,7 @@ def difference_to_finite_elements(nodes: int, *, refinements: int, robin: float 
     condition = DirichletPart() if robin is None else RobinPart(robin)
     law = Conduction(cut_cells(grid, shape, {"rim": condition}), bump)
     x, y = grid_coordinates(grid)
-    ours = law.solve(Data(source(x, y), values={"rim": surroundings})).response
+    ours = law.solve(LoadCase(source(x, y), values={"rim": surroundings})).response
     inside = np.hypot(x - CENTRE[0], y - CENTRE[1]) < 0.98 * RADIUS
     theirs = finite_elements(np.stack([x[inside], y[inside]], axis=-1), refinements=refinements, robin=robin)
     return float(np.linalg.norm(ours[inside] - theirs) / np.linalg.norm(theirs))

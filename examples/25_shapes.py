@@ -15,7 +15,7 @@ import nipde
 from nipde.discretisation.cut_cells import cut_cells
 from nipde.discretisation.parts import DirichletPart, Terminal
 from nipde.grid import Axis
-from nipde.physics.conduction import Conduction, Data
+from nipde.physics.conduction import Conduction, LoadCase
 
 # %%
 # A plate of 0.99 × 0.59 with a hole, within a box of 1.2 × 0.8. Parts without a condition are insulated: the hole, too.
@@ -25,7 +25,7 @@ corners, sides = [(0.105, 0.105), (1.095, 0.105), (1.095, 0.695), (0.105, 0.695)
 plate = nipde.Shape.polygon(corners, holes=[hole], sides=sides)
 box = nipde.Grid((Axis(121, 1.2), Axis(81, 0.8)))
 law = Conduction(cut_cells(box, plate, {"left": DirichletPart()}), lambda x, y: np.full_like(x, 2.0))
-data = Data(values={"left": 1.0}, fluxes={"right": 4.0})
+data = LoadCase(values={"left": 1.0}, fluxes={"right": 4.0})
 in_plate = law.solve(data)
 print(f"in by the right side {4.0 * 0.59:.6f}, out by the left side {law.outflow(data, in_plate)['left']:.6f}")
 
@@ -37,7 +37,7 @@ for number, name in enumerate(names):
     disc = disc.with_arc(name, number / 8, (number + 0.5) / 8)
 square = nipde.Grid.uniform(101)
 electrodes = cut_cells(square, disc, dict.fromkeys(names, Terminal(impedance=0.1)))
-in_disc = Conduction(electrodes, lambda x, y: np.ones_like(x)).solve(Data(totals={names[0]: 1.0, names[3]: -1.0}))
+in_disc = Conduction(electrodes, lambda x, y: np.ones_like(x)).solve(LoadCase(totals={names[0]: 1.0, names[3]: -1.0}))
 print("potentials of the electrodes:", ", ".join(f"{one:.3f}" for one in in_disc.terminals.values()))
 
 figure, places = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=(1.45, 1))

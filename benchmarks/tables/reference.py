@@ -1,10 +1,14 @@
 """Tables of the sensor inversion on reference data."""
 
+import itertools
+import statistics
 from typing import Any
 
 from benchmarks.tables.markdown import percent, table
 
 Rows = list[dict[str, Any]]
+#: Limits of the rows of the table of cost.
+READINGS = (0, 400, 2500, 8000, 20000)
 
 
 def reference(measured: dict[str, Any]) -> str:
@@ -16,10 +20,15 @@ def reference(measured: dict[str, Any]) -> str:
     text = "\n".join(made(by_table[name]) for name, made in parts.items() if name in by_table)
     others = sum(row["systems"] for row in by_table.get("calibration", []))
     calibrated = f", then calibrated on {others} other systems" if measured["factors"] else ""
-    return text + (
-        f"\n21² nodes, 50 pairs, 1 % noise and every node measured where a row does not say otherwise; "
-        f"{measured['queries']} held-out loads without noise, materials against the cells of the finite elements. "
-        f"Bands of 90 %: the posterior's{calibrated}.\n"
+    return (
+        text
+        + "\n"
+        + _cost(measured["systems"])
+        + (
+            f"\n21² nodes, 50 pairs, 1 % noise and every node measured where a row does not say otherwise; "
+            f"{measured['queries']} held-out loads without noise, materials against the cells of the finite elements. "
+            f"Bands of 90 %: the posterior's{calibrated}.\n"
+        )
     )
 
 
@@ -52,18 +61,35 @@ def _misspecified(rows: Rows) -> str:
 
 
 def _strata(rows: Rows) -> str:
-    head = ("pairs, noise, sensors", "systems", "held out", "responses within bands", "coefficient within bands",
-            "alarms")  # fmt: skip
-    settings = list(dict.fromkeys((row["pairs"], row["noise"], row["sensors"]) for row in rows))
+    head = ("bands by family, and by pairs, noise, sensors", "systems", "held out", "responses within bands",
+            "coefficient within bands", "alarms")  # fmt: skip
+    groups: dict[str, Rows] = {"all": rows}
+    for row in rows:
+        groups.setdefault(row["family"], []).append(row)
+    for row in rows:
+        groups.setdefault(f"{row['pairs']}, {100 * row['noise']:g} %, {row['sensors'] or 'all'}", []).append(row)
+    return table(head, [
+        (
+            name, sum(row["systems"] for row in mine), percent(_mean(mine, "held_out")),
+            _spread(mine, "within_calibrated"), _spread(mine, "material_within_calibrated"),
+            _share(_mean(mine, "rings")),
+        )
+        for name, mine in groups.items()
+    ])  # fmt: skip
+
+
+def _cost(systems: Rows) -> str:
+    """Median processor time of a fit by readings and nodes of the material's grid."""
+    nodes = sorted({one["material_nodes"][0] for one in systems})
     lines = []
-    for pairs, noise, sensors in settings:
-        mine = [row for row in rows if (row["pairs"], row["noise"], row["sensors"]) == (pairs, noise, sensors)]
-        lines.append((
-            f"{pairs}, {100 * noise:g} %, {sensors or 'all'}", sum(row["systems"] for row in mine),
-            percent(_mean(mine, "held_out")), _spread(mine, "within_calibrated"),
-            _spread(mine, "material_within_calibrated"), _share(_mean(mine, "rings")),
-        ))  # fmt: skip
-    return table(head, lines)
+    for low, high in itertools.pairwise(READINGS):
+        seconds = [[one["seconds"] for one in systems if low <= one["readings"] < high
+                    and one["material_nodes"][0] == count] for count in nodes]  # fmt: skip
+        cells = [f"{statistics.median(each):.0f} s ({len(each)})" if each else "–" for each in seconds]
+        lines.append((f"{low:,} to {high:,}", *cells))
+    return table(
+        ("readings; median processor time (systems)", *(f"material on {count}² nodes" for count in nodes)), lines
+    )
 
 
 def _penalties(rows: Rows) -> str:
@@ -95,7 +121,7 @@ def _mean(rows: Rows, name: str) -> float:
 
 
 def _spread(rows: Rows, name: str) -> str:
-    """Mean and range over families."""
+    """Mean and range over rows."""
     values = [row[name] for row in rows if row.get(name) is not None]
     if not values:
         return "–"

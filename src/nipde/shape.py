@@ -86,8 +86,8 @@ class Shape:
     def of(cls, region: BaseGeometry) -> Self:
         """A polygon of shapely."""
         if not isinstance(region, Polygon) or region.is_empty:
-            found = "nothing" if region.is_empty else f"{len(shapely.get_parts(region))} regions"
-            raise GridError(expected="one connected region", got=found, remedy="take one region at a time")
+            count = "nothing" if region.is_empty else f"{len(shapely.get_parts(region))} regions"
+            raise GridError(expected="one connected region", got=count, remedy="take one region at a time")
         return cls.polygon(region.exterior.coords, holes=[ring.coords for ring in region.interiors])
 
     @classmethod
@@ -99,7 +99,7 @@ class Shape:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             features = content.get("features", [content if "geometry" in content else {"geometry": content}])
-            found = [
+            geometries = [
                 (shapely.from_geojson(json.dumps(one["geometry"])), (one.get("properties") or {}).get("name"))
                 for one in features
             ]
@@ -108,11 +108,11 @@ class Shape:
                 path.name, expected="GeoJSON with a polygon, or a .csv of corners", got=str(error).split("\n")[0],
                 remedy="export the outline again",
             ) from error  # fmt: skip
-        regions = [geometry for geometry, _ in found if isinstance(geometry, Polygon)]
+        regions = [geometry for geometry, _ in geometries if isinstance(geometry, Polygon)]
         if len(regions) != 1:
             raise GridError(path.name, expected="one polygon", got=len(regions), remedy="keep that of the specimen")
         shape = cls.of(regions[0])
-        for geometry, name in found:
+        for geometry, name in geometries:
             if isinstance(geometry, LineString | MultiLineString) and name:
                 shape = shape.with_part(str(name), geometry)
         return shape
@@ -207,7 +207,7 @@ class Shape:
         for number, (ring, names) in enumerate(zip(self.rings, self.sides, strict=True)):
             own = np.array([place for which, place in places if which == number])
             whole = np.arange(len(ring))
-            inner = own[np.abs(own - np.round(own)) * 1.0 > 1e-9] if len(own) else own
+            inner = own[np.abs(own - np.round(own)) > 1e-9]
             order = np.unique(np.concatenate([whole, inner]))
             side = np.minimum(order.astype(int), len(ring) - 1)
             along = np.roll(ring, -1, 0) - ring

@@ -8,7 +8,7 @@ from nipde.discretisation.cut_cells import cut_cells
 from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Terminal
 from nipde.errors import GridError
 from nipde.grid import Axis, Grid
-from nipde.physics.conduction import Conduction, Data
+from nipde.physics.conduction import Conduction, LoadCase
 from nipde.physics.darcy import Darcy
 from nipde.shape import Shape
 
@@ -108,7 +108,7 @@ def test_normals_of_arcs_are_radial():
 
 def responses(grid, shape, conditions, load):
     law = Conduction(cut_cells(grid, shape, conditions), constant)
-    return law, law.solve(Data(load)).response
+    return law, law.solve(LoadCase(load)).response
 
 
 @pytest.mark.parametrize("nodes", [(16, 16), (12, 19)])

@@ -17,7 +17,7 @@ from nipde.discretisation.cut_cells import cut_cells
 from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Terminal
 from nipde.errors import PhysicsError, ShapeError
 from nipde.grid import Axis, Grid
-from nipde.physics.conduction import Conduction, Data
+from nipde.physics.conduction import Conduction, LoadCase
 from nipde.shape import Shape
 
 CENTRE, RADIUS = (0.493, 0.508), 0.41
@@ -42,7 +42,7 @@ def mixed(**options):
 
 
 def loads(grid):
-    return Data(
+    return LoadCase(
         np.random.default_rng(0).standard_normal(grid.shape),
         values={"window": 0.7, "hole 1": lambda x, y: x - y},
         fluxes={"rim": lambda x, y: np.sin(9 * x)},
@@ -147,7 +147,7 @@ def test_what_flows_in_flows_out():
     out = law.outflow(data, solution)
     assert set(out) == {"electrode", "window", "hole 1"}
     assert out["electrode"] == pytest.approx(-0.4, rel=1e-10)  # the terminal's total flows in
-    inflow = law.moments(Data(data.density, fluxes=data.fluxes)).sum()
+    inflow = law.moments(LoadCase(data.density, fluxes=data.fluxes)).sum()
     assert sum(out.values()) == pytest.approx(inflow, abs=1e-11)
     wrong = law.outflow(data, type(solution)(1.001 * solution.response, solution.terminals))
     assert abs(sum(wrong.values()) - inflow) > 1e-4
@@ -155,7 +155,7 @@ def test_what_flows_in_flows_out():
 
 def test_fluxes_are_integrated_over_their_part():
     law = mixed()
-    assert law.moments(Data(fluxes={"rim": 1.5})).sum() == pytest.approx(
+    assert law.moments(LoadCase(fluxes={"rim": 1.5})).sum() == pytest.approx(
         1.5 * law.cells.shape.parts["rim"].length, rel=1e-10
     )
 
@@ -163,14 +163,14 @@ def test_fluxes_are_integrated_over_their_part():
 def test_responses_are_linear_and_reciprocal():
     law = mixed()
     first, second = np.random.default_rng(1).standard_normal((2, *law.cells.grid.shape))
-    u, v, both = (law.solve(Data(one)).response for one in (first, second, 2 * first - second))
+    u, v, both = (law.solve(LoadCase(one)).response for one in (first, second, 2 * first - second))
     assert np.nanmax(np.abs(both - 2 * u + v)) < 1e-11 * np.nanmax(np.abs(both))
     assert np.nansum(first * law.cells.volume * v) == pytest.approx(np.nansum(second * law.cells.volume * u), rel=1e-9)
 
 
 def test_a_constant_is_reproduced_to_rounding():
     law = mixed()
-    data = Data(values={"window": 3.0, "hole 1": 3.0})
+    data = LoadCase(values={"window": 3.0, "hole 1": 3.0})
     solution = law.solve(data)
     active = law.cells.active
     assert solution.response[active] == pytest.approx(3.0, rel=1e-10)
@@ -180,7 +180,7 @@ def test_a_constant_is_reproduced_to_rounding():
 
 def test_linear_fields_are_exact_between_dirichlet_parts():
     law = specimen(RING, {"rim": D, "hole 1": D}, coefficient=lambda x, y: np.full_like(x, 2.0))
-    found = law.solve(Data(values=dict.fromkeys(("rim", "hole 1"), lambda x, y: 1 + 2 * x - y))).response
+    found = law.solve(LoadCase(values=dict.fromkeys(("rim", "hole 1"), lambda x, y: 1 + 2 * x - y))).response
     x, y = law.cells.grid.coordinates
     assert np.nanmax(np.abs(found - (1 + 2 * x - y))) < 1e-10
 
@@ -204,7 +204,7 @@ def test_robin_parts_follow_the_radial_solution(coefficient):
 
     def largest(nodes):
         law = specimen(DISC, {"rim": RobinPart(coefficient)}, nodes=nodes, coefficient=lambda x, y: np.full_like(x, b))
-        found = law.solve(Data(np.full(law.cells.grid.shape, f), values={"rim": s})).response
+        found = law.solve(LoadCase(np.full(law.cells.grid.shape, f), values={"rim": s})).response
         x, y = law.cells.grid.coordinates
         square = (x - CENTRE[0]) ** 2 + (y - CENTRE[1]) ** 2
         exact = s + f * (RADIUS**2 - square) / (4 * b) + f * RADIUS / (2 * coefficient)
@@ -218,7 +218,7 @@ def test_robin_parts_follow_the_radial_solution(coefficient):
 
 def test_no_cell_of_a_closed_robin_rim_is_worse_than_its_neighbours():
     law = specimen(DISC, {"rim": RobinPart(5.0)}, nodes=41, coefficient=lambda x, y: np.full_like(x, 1.7))
-    found = law.solve(Data(np.full(law.cells.grid.shape, 3.0))).response
+    found = law.solve(LoadCase(np.full(law.cells.grid.shape, 3.0))).response
     x, y = law.cells.grid.coordinates
     square = (x - CENTRE[0]) ** 2 + (y - CENTRE[1]) ** 2
     exact = 3.0 * ((RADIUS**2 - square) / (4 * 1.7) + RADIUS / (2 * 5.0))
@@ -230,7 +230,7 @@ def test_a_robin_part_with_a_large_coefficient_is_a_dirichlet_part():
     # The distance of a node beyond the contact is not counted in full: a difference of the order of the spacing.
     fixed, close = (specimen(DISC, {"rim": one}) for one in (D, RobinPart(1e6)))
     density = np.ones(fixed.cells.grid.shape)
-    u, v = (law.solve(Data(density, values={"rim": 1.0})).response for law in (fixed, close))
+    u, v = (law.solve(LoadCase(density, values={"rim": 1.0})).response for law in (fixed, close))
     inside = fixed.cells.active
     assert np.linalg.norm((u - v)[inside]) < 0.05 * np.linalg.norm((u - 1)[inside])
 
@@ -265,27 +265,27 @@ def test_a_floating_specimen_needs_balanced_loads():
     law = specimen(DISC, {})
     assert law.floating
     with pytest.raises(PhysicsError) as refused:
-        law.solve(Data(np.ones(law.cells.grid.shape)))
+        law.solve(LoadCase(np.ones(law.cells.grid.shape)))
     assert refused.value.expected == "loads that sum to 0: no part fixes the response"
     assert refused.value.got == "a net share of 1"
     assert "Dirichlet or Robin" in refused.value.remedy
     density = np.ones(law.cells.grid.shape)
     flux = -np.sum(law.cells.volume) / DISC.parts["rim"].length
-    response = law.solve(Data(density, fluxes={"rim": flux})).response
+    response = law.solve(LoadCase(density, fluxes={"rim": flux})).response
     weights = law.cells.measure[law.cells.active]
     assert np.average(response[law.cells.active], weights=weights) == pytest.approx(0, abs=1e-12)
     with pytest.raises(PhysicsError, match="a net share of"):
-        law.solve(Data(density, fluxes={"rim": 1.0001 * flux}))
+        law.solve(LoadCase(density, fluxes={"rim": 1.0001 * flux}))
 
 
 def test_potentials_of_floating_terminals_have_mean_zero_and_currents_must_balance():
     shape = DISC.with_arc("electrode 1", 0.0, 0.1).with_arc("electrode 2", 0.4, 0.6)
     law = specimen(shape, {"electrode 1": Terminal(0.1), "electrode 2": Terminal(0.2)})
-    solution = law.solve(Data(totals={"electrode 1": 1.0, "electrode 2": -1.0}))
+    solution = law.solve(LoadCase(totals={"electrode 1": 1.0, "electrode 2": -1.0}))
     assert sum(solution.terminals.values()) == pytest.approx(0, abs=1e-12)
     assert solution.terminals["electrode 1"] > 0.1 / shape.parts["electrode 1"].length
     with pytest.raises(PhysicsError, match="balance the loads"):
-        law.solve(Data(totals={"electrode 1": 1.0}))
+        law.solve(LoadCase(totals={"electrode 1": 1.0}))
 
 
 # Refused
@@ -294,12 +294,12 @@ def test_potentials_of_floating_terminals_have_mean_zero_and_currents_must_balan
 @pytest.mark.parametrize(
     ("data", "expected", "got"),
     [
-        (Data(values={"rim": 1.0}), "values on a DirichletPart or RobinPart", "'rim', a NeumannPart"),
-        (Data(values={"electrode": 1.0}), "values on a DirichletPart or RobinPart", "'electrode', a Terminal"),
-        (Data(fluxes={"hole 1": 1.0}), "fluxes on a NeumannPart", "'hole 1', a DirichletPart"),
-        (Data(fluxes={"window": 1.0}), "fluxes on a NeumannPart", "'window', a RobinPart"),
-        (Data(totals={"rim": 1.0}), "totals on a Terminal", "'rim', a NeumannPart"),
-        (Data(totals={"electrode 9": 1.0}), "totals on a Terminal", "no such part"),
+        (LoadCase(values={"rim": 1.0}), "values on a DirichletPart or RobinPart", "'rim', a NeumannPart"),
+        (LoadCase(values={"electrode": 1.0}), "values on a DirichletPart or RobinPart", "'electrode', a Terminal"),
+        (LoadCase(fluxes={"hole 1": 1.0}), "fluxes on a NeumannPart", "'hole 1', a DirichletPart"),
+        (LoadCase(fluxes={"window": 1.0}), "fluxes on a NeumannPart", "'window', a RobinPart"),
+        (LoadCase(totals={"rim": 1.0}), "totals on a Terminal", "'rim', a NeumannPart"),
+        (LoadCase(totals={"electrode 9": 1.0}), "totals on a Terminal", "no such part"),
     ],
 )
 def test_data_on_a_part_of_another_kind_are_refused(data, expected, got):
@@ -312,6 +312,6 @@ def test_data_on_a_part_of_another_kind_are_refused(data, expected, got):
 def test_loads_of_another_grid_and_coefficients_that_are_not_positive_are_refused():
     law = mixed(nodes=15)
     with pytest.raises(ShapeError):
-        law.solve(Data(np.ones((4, 4))))
+        law.solve(LoadCase(np.ones((4, 4))))
     with pytest.raises(PhysicsError, match="coefficient > 0"):
         _ = Conduction(law.cells, lambda x, y: x - 0.5).matrix

@@ -46,6 +46,13 @@ class SensorPairs:
             raise PairsError(expected="finite loads", got="others", remedy="check the loads")
         if not bool(torch.isfinite(self.readings).any()):
             raise PairsError(expected="at least one reading", got="none", remedy="check the readings")
+        if self.specimen is not None:
+            outside = ~self.specimen.shape.contains(self.sensors.points)
+            if outside.any():
+                raise PairsError(
+                    expected="sensors inside the specimen", got=f"{outside.sum()} of {len(outside)} outside",
+                    remedy="leave them out, or check the units and the origin of the outline",
+                )  # fmt: skip
         if self.noise is not None:
             noise = torch.as_tensor(self.noise, dtype=torch.float64)
             try:

@@ -70,7 +70,7 @@ def discover(
     subject: Any = pairs if readings is None else readings
     estimator = with_prior(estimator, piecewise_constant=piecewise_constant)
     if by_readings:
-        estimate, held_out = begun(estimator, subject, parts)
+        estimate, held_out = warm_started(estimator, subject, parts)
     else:
         estimate, held_out = selected(estimator, parts, piecewise_constant=piecewise_constant)
         estimator = estimate
@@ -131,8 +131,8 @@ def predictions(kernel: Predictor, queries: Pairs, indices: tuple[int, ...]) -> 
     return HeldOut(indices, *fields)
 
 
-def begun(estimator: Any, subject: Pairs | SensorPairs, parts: Split | None) -> tuple[Estimator, HeldOut | None]:
-    """The estimator for all pairs, which goes on from the context where that is enough; and held-out predictions.
+def warm_started(estimator: Any, subject: Pairs | SensorPairs, parts: Split | None) -> tuple[Estimator, HeldOut | None]:
+    """The estimator for all pairs, started at the fit to the context where that is enough; held-out predictions.
 
     Errors of readings at points count these; fields show the readings between them.
     """

@@ -21,6 +21,7 @@ import shapely
 from jaxtyping import Bool, Float, Int
 from shapely.geometry.base import BaseGeometry
 
+from nipde.discretisation.links import OnLinks, conductances_in_series
 from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart, Terminal
 from nipde.errors import GridError
 from nipde.grid import Grid
@@ -30,11 +31,8 @@ from nipde.shape import Shape, cells_of
 LEAST_CELL, LEAST_FACE = 1e-6, 1e-6
 #: Links to the outline are at least this long, in spacings.
 SHORTEST = 1e-3
-#: A node beyond a contact leaves it at least this share of its resistance.
-LEAST_CONTACT = 0.2
 #: Points along and across a link at which b is taken.
 PER_AXIS = 3
-OnLinks = Float[np.ndarray, " link"]
 AtPoints = Float[np.ndarray, "link along across"]
 
 
@@ -106,10 +104,8 @@ class CutCells:
     def conductances(self, coefficient: AtPoints) -> OnLinks:
         """Of every link, by b at its points: resistances in series along it, in parallel across."""
         links = self.links
-        series = links.contact[:, None] + links.length[:, None] * np.mean(1 / coefficient, axis=1)
-        # A node beyond a contact has less resistance than the contact, but never none.
-        series = np.maximum(series, LEAST_CONTACT * links.contact[:, None])
-        return np.asarray(links.area * np.mean(1 / series, axis=1))
+        parts = {"area": links.area, "length": links.length, "contact": links.contact}
+        return conductances_in_series(1 / coefficient, **parts)[0]
 
 
 def cut_cells(grid: Grid, shape: Shape, conditions: Mapping[str, Condition]) -> CutCells:

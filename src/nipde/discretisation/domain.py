@@ -26,7 +26,7 @@ class Domain:
     contact: OnLinks
     #: Of every node: what a load density acts on.
     volume: Float[np.ndarray, "*space"]
-    #: Values at all nodes of the box from the unknown ones; beyond an outline they go on linearly.
+    #: Values at all nodes of the box from the unknown ones; ghost nodes beyond an outline are extrapolated.
     to_nodes: sparse.csr_array
     #: None of a box.
     cells: CutCells | None = None
@@ -50,16 +50,16 @@ def domain_of(grid: Grid, specimen: Specimen | None = None) -> Domain:
             remedy="say which part of the outline has a given value",
         )  # fmt: skip
     cut = cells.links
-    # A link to the outline ends in a cell whose value is given: any that is not active.
-    given = int(np.flatnonzero(~cells.active.ravel())[0]) if not cells.active.all() else grid.size
-    if given == grid.size:
+    if cells.active.all():
         raise GridError(expected="a box larger than the shape", got="the same", remedy="leave a spacing on every side")
+    # A link to the outline ends in a cell whose value is given: any that is not active.
+    given = int(np.argmin(cells.active))
     links = Links(
         grid, cut.first, np.where(cut.second < 0, given, cut.second), area=cut.area,
         distance=np.maximum(np.abs(cut.length), 1e-12 * min(grid.spacing)), axis=np.argmax(np.abs(cut.along), axis=1),
         volume=cells.volume.ravel(), unknown=cells.active.ravel(),
     )  # fmt: skip
-    return Domain(grid, links, cut.area, cut.length, cut.contact, cells.volume, _continued(cells, links), cells)
+    return Domain(grid, links, cut.area, cut.length, cut.contact, cells.volume, _ghost_nodes(cells, links), cells)
 
 
 def load_moments(
@@ -75,8 +75,8 @@ def load_moments(
     return np.asarray(domain.to_nodes.T @ moments.reshape(len(loads), -1).T)
 
 
-def _continued(cells: CutCells, links: Links) -> sparse.csr_array:
-    """Values at all nodes: unknown ones, and linear through the outline or through the last two elsewhere.
+def _ghost_nodes(cells: CutCells, links: Links) -> sparse.csr_array:
+    """Values at all nodes: unknown ones, and ghost nodes next to them, by linear extrapolation through the outline.
 
     With a Dirichlet part at the share θ of a spacing from the last node, u = -(1 - θ)/(1 + θ) u_behind beyond it,
     u_behind that of the node before the last: 0 at the outline. Elsewhere u = 2 u_last - u_behind.

@@ -90,15 +90,15 @@ def interpolated_transposed(fields: Fields, grid: Grid, *, to: Grid, kind: Inter
 
 
 def extended(fields: Fields, grid: Grid, known: Bool[np.ndarray, "*space"]) -> Fields:
-    """Fields known at some nodes, at all of them: beyond they go on with the least second differences."""
+    """Fields known at some nodes, extrapolated to the others with the least second differences."""
     if known.all():
         return fields
     bending = second_differences(grid)
     form = sparse.csc_array(bending.T @ bending)
-    given, asked = np.flatnonzero(known.ravel()), np.flatnonzero(~known.ravel())
+    inside, outside = np.flatnonzero(known.ravel()), np.flatnonzero(~known.ravel())
     flat = np.array(fields, dtype=np.float64).reshape(len(fields), -1)
-    right = np.asarray(form[asked][:, given] @ flat[:, given].T)
-    flat[:, asked] = -splu(form[asked][:, asked].tocsc()).solve(right).T
+    right = np.asarray(form[outside][:, inside] @ flat[:, inside].T)
+    flat[:, outside] = -splu(form[outside][:, outside].tocsc()).solve(right).T
     return flat.reshape(fields.shape)
 
 

@@ -20,6 +20,8 @@ from nipde.grid import Grid
 
 #: Right-hand sides that are solved together take about this much memory.
 BLOCK_BYTES = 2**20
+#: Share of the resistance of a contact that remains where its node lies beyond it.
+LEAST_CONTACT = 0.2
 OnLinks = Float[np.ndarray, " link"]
 
 
@@ -159,6 +161,19 @@ def links_of(grid: Grid) -> Links:
         parts["axis"].append(np.full(first.size, place))
     joined = {name: np.concatenate(arrays) for name, arrays in parts.items()}
     return Links(grid, **joined, volume=grid.weights.reshape(-1), unknown=grid.unknown.reshape(-1))
+
+
+def conductances_in_series(
+    resistivity: Float[np.ndarray, "link along across"], *, area: OnLinks, length: OnLinks, contact: OnLinks
+) -> tuple[OnLinks, Float[np.ndarray, "link along across"]]:
+    """area · mean across of 1 / (contact + length · mean along of 1/b), and its derivative by every log b."""
+    series = contact[:, None] + length[:, None] * resistivity.mean(axis=1)
+    # A node beyond a contact, of negative length, leaves a part of its resistance.
+    least = LEAST_CONTACT * contact[:, None]
+    inverse = 1 / np.maximum(series, least)
+    points = resistivity.shape[1] * resistivity.shape[2]
+    slopes = (inverse**2 * (series >= least) * (area * length / points)[:, None])[:, None] * resistivity
+    return inverse.mean(axis=1) * area, slopes
 
 
 def factorised(matrix: sparse.csc_array, *, symmetric: bool) -> SuperLU:

@@ -13,10 +13,9 @@ import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Float
 
-from nipde.discretisation.cut_cells import LEAST_CONTACT as LEAST
 from nipde.discretisation.domain import Domain, domain_of
 from nipde.discretisation.interpolation import multilinear
-from nipde.discretisation.links import OnLinks, links_of
+from nipde.discretisation.links import OnLinks, conductances_in_series, links_of
 from nipde.discretisation.parts import Specimen
 from nipde.grid import Grid
 
@@ -36,11 +35,9 @@ class Subcells:
     def conductances(self, log_coefficient: AtPoints) -> tuple[OnLinks, AtPoints]:
         """c of every link, and its derivative by log b at each of the link's points."""
         resistance = np.exp(-log_coefficient).reshape(-1, self.per_axis, self._across)
-        area, length, contact = (part[:, None] for part in (self.domain.area, self.domain.length, self.domain.contact))
-        # A node beyond a contact has less resistance than the contact, but never none.
-        series = 1 / np.maximum(contact + length * resistance.mean(axis=1), LEAST * contact)
-        slopes = series[:, None] ** 2 * resistance * (area * length / (self.per_axis * self._across))[:, None]
-        return series.mean(axis=1) * self.domain.area, slopes.reshape(-1)
+        area, length, contact = self.domain.area, self.domain.length, self.domain.contact
+        conductances, slopes = conductances_in_series(resistance, area=area, length=length, contact=contact)
+        return conductances, slopes.reshape(-1)
 
     def gathered(self, slopes: AtPoints) -> sparse.csr_array:
         """Links × points: the slopes in the row of their link."""

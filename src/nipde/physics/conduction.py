@@ -18,7 +18,6 @@ from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Te
 from nipde.errors import PhysicsError
 from nipde.physics.balance import check_positive
 
-Fields = Float[np.ndarray, "pair *space"]
 #: Of x and y.
 Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
 #: Net load over the sum of absolute loads that still counts as balanced.
@@ -26,7 +25,7 @@ BALANCED = 1e-8
 
 
 @dataclass(frozen=True)
-class Data:
+class LoadCase:
     """Loads of one test: a density of the nodes, and by part a number or a function of x and y.
 
     `values` of Dirichlet parts, and of the surroundings of Robin parts; `fluxes` into the specimen on Neumann parts;
@@ -91,7 +90,7 @@ class Conduction:
         entries = np.concatenate([c, c[both], -c[both], -c[both]])
         return sparse.csc_array((entries, (rows, columns)), shape=(self._count, self._count))
 
-    def solve(self, data: Data) -> Solution:
+    def solve(self, data: LoadCase) -> Solution:
         """The response to the loads of one test."""
         right = self.moments(data)
         if self.floating:
@@ -113,7 +112,7 @@ class Conduction:
         terminals = dict(zip(self.terminals, values[len(active) :].tolist(), strict=True))
         return Solution(response.reshape(self.cells.grid.shape), terminals)
 
-    def moments(self, data: Data) -> Float[np.ndarray, " unknown"]:
+    def moments(self, data: LoadCase) -> Float[np.ndarray, " unknown"]:
         """What flows into every active cell and terminal."""
         cells, right = self.cells, np.zeros(self._count)
         self._check(data)
@@ -133,16 +132,16 @@ class Conduction:
             right[self._of_part[cells.names.index(part)]] += total
         return right
 
-    def outflow(self, data: Data, solution: Solution) -> dict[str, float]:
+    def outflow(self, data: LoadCase, solution: Solution) -> dict[str, float]:
         """What leaves the specimen through every Dirichlet and Robin part and terminal."""
-        found = {}
+        flows = {}
         for part in self.cells.names:
             mine, ends = self._links_to(part)
             if len(mine):
                 there = solution.terminals.get(part, 0.0) + _at(data.values.get(part, 0.0), ends)
                 drops = solution.response.ravel()[self.cells.links.first[mine]] - there
-                found[part] = float(np.sum(self.conductance[mine] * drops))
-        return found
+                flows[part] = float(np.sum(self.conductance[mine] * drops))
+        return flows
 
     def _links_to(self, part: str) -> tuple[np.ndarray, Float[np.ndarray, "link axis"]]:
         """Numbers of the links to a part of the outline, and where they end."""
@@ -183,7 +182,7 @@ class Conduction:
     def _measure(self) -> Float[np.ndarray, " unknown"]:
         return self.cells.measure[self.cells.active]
 
-    def _check(self, data: Data) -> None:
+    def _check(self, data: LoadCase) -> None:
         kinds = {"values": (DirichletPart, RobinPart), "fluxes": (NeumannPart,), "totals": (Terminal,)}
         for name, allowed in kinds.items():
             for part in getattr(data, name):
@@ -197,7 +196,7 @@ class Conduction:
 
 
 def _at(value: float | Function, points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, " point"]:
-    found = np.asarray(value(points[:, 0], points[:, 1]) if callable(value) else value, dtype=np.float64)
-    if not np.all(np.isfinite(found)):
+    values = np.asarray(value(points[:, 0], points[:, 1]) if callable(value) else value, dtype=np.float64)
+    if not np.all(np.isfinite(values)):
         raise PhysicsError(expected="finite data of a part", got="others", remedy="check the value or its function")
-    return np.broadcast_to(found, len(points))
+    return np.broadcast_to(values, len(points))

@@ -63,8 +63,8 @@ class Candidate:
         return self._misfit + self.effective_dof * log(self.count)
 
     @property
-    def lenient_criterion(self) -> float:
-        """The same with F instead of F log n: about that of Akaike."""
+    def akaike_criterion(self) -> float:
+        """The same with F instead of F log n."""
         return self._misfit + self.effective_dof
 
     @property

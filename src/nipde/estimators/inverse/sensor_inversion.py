@@ -42,7 +42,7 @@ STAGES = (0.1, 0.03)
 SHARES, HOPELESS = (0.01, 0.003, 0.001), 1.5
 #: No further phases are tried if the misfit over the noise is below this.
 ENOUGH = 1.1
-#: A model is left out of the bands if its criterion is larger by this, unless the lenient one prefers it. Between right
+#: A model is left out of the bands if its criterion is larger by this, unless that of Akaike prefers it. Between right
 #: and wrong models it was above 300 for full fields and for 30 sensors, and 60 where 30 points misled it.
 DECISIVE = 150.0
 #: How much finer the grid of a material is made where χ² is above its expectation. Phases are before they are compared,
@@ -116,7 +116,7 @@ class SensorInversion:
         others = [
             one.fit.moved(to=best.problem.nodes) for one in candidates.values()
             if not one.significant and (
-                one.criterion < best.criterion + DECISIVE or one.lenient_criterion < best.lenient_criterion
+                one.criterion < best.criterion + DECISIVE or one.akaike_criterion < best.akaike_criterion
             )
         ]  # fmt: skip
         return law_of(best, criteria, name, others=others)
