@@ -81,7 +81,8 @@ class Candidate:
         finer = self.problem.refined(factor)
         start = self.fit.moved(to=finer.nodes)
         other = finer.candidate(start.model, start.parameters, steps=steps)
-        return min(self, other, key=lambda one: one.criterion)
+        # One model on two grids: what the finer one leaves less of is the solver's error, so it counts here.
+        return min(self, other, key=lambda one: one.count * one.excess + one.effective_dof * log(one.count))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,8 @@ NEIGHBOURS = 4
 #: Errors of solver and model that are tolerated, as a share of the responses' root mean square; log χ² may be off by
 #: so much without a cause.
 TOLERATED, ALLOWED = 1e-3, 0.03
+#: In single readings the solver's error is larger by this: it gathers along interfaces.
+SINGLE = 3.0
 
 
 def residual_scores(best: Candidate) -> dict[str, float]:
@@ -35,15 +37,16 @@ def residual_scores(best: Candidate) -> dict[str, float]:
     tolerated = (TOLERATED * problem.size * ones) ** 2
     share = float(tolerated[measured].mean())
     excess = log(max(state.chi_square, 1e-9) / (best.expected + share))
-    alone = residual / np.sqrt(1 + tolerated + (TOLERATED * expected) ** 2)
+    errors = tolerated + (TOLERATED * expected) ** 2
+    alone, single = residual / np.sqrt(1 + errors), residual / np.sqrt(1 + SINGLE**2 * errors)
     return {
         "misfit": excess / sqrt(2 / problem.count + ALLOWED**2),
         "whiteness": whiteness(residual, measured, problem.pairs.sensors.points, correlation=share),
         "pattern": spread(alone.sum(1) / np.sqrt(np.maximum(measured.sum(1), 1)), measured.sum(1) > 1),
         "gain": 0.0 if "gain" in problem.nuisance else along(residual, expected, size=TOLERATED),
         "offset": 0.0 if "offset" in problem.nuisance else along(residual, ones, size=TOLERATED * problem.size),
-        "tails": 0.0 if "outliers" in problem.nuisance else tails(alone[measured]),
-        "proportion": proportion(alone[measured], expected[measured]),
+        "tails": 0.0 if "outliers" in problem.nuisance else tails(single[measured]),
+        "proportion": proportion(single[measured], expected[measured]),
     }
 
 
