@@ -13,7 +13,6 @@ from nipde.errors import NipdeError, meant
 MEASUREMENTS = {
     "physics": "orders of convergence, symmetry, conservation and residuals of the solvers",
     "shapes": "specimens of any plane shape: orders, electrodes, finite elements beside, time of the cut cells",
-    "specimens": "sensors to material on a disc: held-out error, phases and bands, data of finite elements",
     "random-fields": "spectrum of 20,000 random fields against its law, and agreement between grids",
     "transforms": "the FFT against the matrix product, by grid size and boundary",
     "imports": "time and modules of `nipde.load` in a fresh process, beside another source tree with --against",
@@ -47,6 +46,7 @@ MEASUREMENTS = {
 CAMPAIGNS = {
     "darcy": "the paper's Darcy tables, trained and judged",
     "reference": "sensors to material on data of finite elements eight times finer",
+    "specimens": "sensors to material on discs, plates with holes, Ls and blobs, loads inside or on the outline",
     "solids": "Mechanical MNIST and tissue: every estimator, larger loads, and the identified materials",
 }
 

@@ -12,9 +12,10 @@ from skfem.helpers import dot, grad
 from benchmarks.timing import in_turns
 from nipde.boundary import Neumann
 from nipde.discretisation.cut_cells import cut_cells
+from nipde.discretisation.load_case import Function, LoadCase
 from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart, Terminal
 from nipde.grid import Grid
-from nipde.physics.conduction import Conduction, Function, LoadCase
+from nipde.physics.conduction import Conduction
 from nipde.shape import Shape
 from tests.oracles.manufactured import observed_orders
 

@@ -1,96 +1,274 @@
-"""Sensors to material on a disc: truth by linear triangles that follow the rim, output error on cut cells.
+"""Sensors to material on specimens of other shapes: truth by triangles that follow the outline, estimate on cut cells.
 
-Loads are known at nodes inside the disc only. Errors are held-out responses at the lattice, without noise, and the
-material in the triangles of the truth, but for a rim of 0.04.
+Rows are shapes × loads × sensors: a square, a disc, a plate with a hole, an L, random blobs; loads inside, on the
+outline only, wells only; a lattice of sensors or 40 points. `penalty` is total variation on the same cells and sensors.
+Loads inside are known at nodes of the specimen only. Errors are held-out responses at the lattice, without noise, and
+the material in the triangles of the truth, but for a rim of 0.04.
 """
 
+import json
 import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import as_completed
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
+import shapely
 import torch
-from scipy.sparse.linalg import splu
-from skfem import Basis, BilinearForm, ElementTriP0, ElementTriP1, MeshTri, asm
-from skfem.helpers import dot, grad
+from scipy.spatial import cKDTree
 
+from benchmarks import campaign
+from nipde.atomic import write_bytes
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.context.sensors import Sensors
-from nipde.discretisation.parts import DirichletPart, Specimen
+from nipde.discretisation.load_case import Function, LoadCase
+from nipde.discretisation.parts import DirichletPart, NeumannPart, Specimen
+from nipde.estimators.inverse.material_models import Penalty
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.grid import Grid
+from nipde.kernels.refined import RefinedLaw
 from nipde.physics.random_fields import GaussianField
+from nipde.physics.triangles import TriangleConduction, Triangulation, triangulated
 from nipde.shape import Shape
 
-SEED, SYSTEMS = 4057, 4
-PAIRS, QUERIES, NOISE = 50, 10, 0.01
-GRID, CENTRE, RADIUS, RIM = Grid.uniform(21), (0.5, 0.5), 0.45, 0.04
-#: Lattice points inside, or so many of them.
-SENSORS = (0, 40)
-#: Nodes of the box on which loads and material are drawn.
-DRAWN = 161
+SEED = 4057
+#: Systems of every row, by budget; of those with a penalty.
+BUDGETS = {"quick": (1, 0), "standard": (4, 1), "long": (50, 10)}
+QUERIES, NOISE, RIM = 10, 0.01, 0.04
+GRID = Grid.uniform(21)
+#: Nodes of the box on which loads and material are drawn; spacing of the triangles.
+DRAWN, SPACING = 161, 1 / 180
+#: Half width of a band of 90 % over the deviation, of a normal distribution.
+NORMAL = 1.645
+#: Wells and sensors keep this distance from the outline; held-out responses next to a well are not judged.
+AWAY, BESIDE = 0.02, 0.06
 
 
-def measure(*, quick: bool) -> dict[str, Any]:
-    """Means by number of sensors; every system is kept."""
-    torch.set_num_threads(1)
-    systems = [judged(number, count) for count in SENSORS for number in range(1 if quick else SYSTEMS)]
+@dataclass(frozen=True)
+class Row:
+    """One kind of experiment."""
+
+    shape: str
+    loads: str
+    #: Points; 0: those of the lattice.
+    sensors: int
+    penalty: Penalty | None = None
+
+    @property
+    def name(self) -> str:
+        """In tables."""
+        sensors = f"{self.sensors} points" if self.sensors else "lattice"
+        return ", ".join([self.shape, self.loads, sensors, *([self.penalty] if self.penalty else [])])
+
+
+def square(rng: np.random.Generator, *, half: bool) -> Specimen:
+    """Dirichlet on all sides, or on two of them."""
+    sides = ("left", "right") if half else ("left", "right", "bottom", "top")
+    return Specimen(Shape.rectangle(0.9, 0.9, origin=(0.05, 0.05)), dict.fromkeys(sides, DirichletPart()))
+
+
+def disc(rng: np.random.Generator, *, half: bool) -> Specimen:
+    """A Dirichlet rim, or one half of it."""
+    shape = Shape.disc((0.5, 0.5), 0.45)
+    if half:
+        shape = shape.with_arc("window", 0.0, 0.5)
+    return Specimen(shape, {"rim": DirichletPart()})
+
+
+def plate(rng: np.random.Generator, *, half: bool) -> Specimen:
+    """With a hole: Dirichlet on the left, the rest Neumann."""
+    hole = Shape.disc((rng.uniform(0.4, 0.6), rng.uniform(0.4, 0.6)), rng.uniform(0.1, 0.2), vertices=512).rings[0]
+    corners = [(0.05, 0.05), (0.95, 0.05), (0.95, 0.95), (0.05, 0.95)]
+    shape = Shape.polygon(corners, holes=[hole], sides=("bottom", "right", "top", "left"))
+    return Specimen(shape, {"left": DirichletPart()})
+
+
+def l_shape(rng: np.random.Generator, *, half: bool) -> Specimen:
+    """Dirichlet at both ends, the rest Neumann."""
+    corners = [(0.05, 0.05), (0.95, 0.05), (0.95, 0.5), (0.5, 0.5), (0.5, 0.95), (0.05, 0.95)]
+    shape = Shape.polygon(corners, sides=("bottom", "right", "inner", "inner", "top", "left"))
+    return Specimen(shape, {"right": DirichletPart(), "top": DirichletPart()})
+
+
+def blob(rng: np.random.Generator, *, half: bool) -> Specimen:
+    """A random smooth outline, two fifths of it Dirichlet, the rest Neumann."""
+    angle = 2 * np.pi * np.arange(512) / 512
+    waves = sum(rng.normal(0, 0.12 / k) * np.cos(k * angle + rng.uniform(0, 2 * np.pi)) for k in (2, 3, 4, 5))
+    ring = np.exp(waves)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    low, high = ring.min(0), ring.max(0)
+    shape = Shape.polygon(0.5 + 0.9 * (ring - (low + high) / 2) / (high - low).max())
+    start = rng.uniform(0, 1)
+    return Specimen(shape.with_arc("window", start, start + 0.4), {"window": DirichletPart()})
+
+
+SHAPES: dict[str, Callable[..., Specimen]] = {
+    "square": square, "disc": disc, "plate with hole": plate, "L": l_shape, "blob": blob,
+}  # fmt: skip
+LOADS = {"inside": 50, "outline": 50, "wells": 20}
+ROWS = tuple(Row(*one) for one in product(SHAPES, LOADS, (0, 40)))
+PENALTIES = tuple(replace(row, penalty="total-variation") for row in ROWS)
+
+
+def measure(
+    *, budget: str, before: Any = None, work: Path, only: list[str] | None = None, workers: int = 1,
+    progress: Any = lambda finished: None,
+) -> dict[str, Any]:  # fmt: skip
+    """Every row over the systems of the budget, or over those finished; `only` names rows."""
+    folder = work / "specimens"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [row for row in (*ROWS, *PENALTIES) if not only or row.name in only]
+    systems = {row.name: BUDGETS[budget][row.penalty is not None] for row in rows}
+    jobs = [(row, number) for number in range(max(systems.values())) for row in rows if number < systems[row.name]]
+    before = {name: one for name, one in (before or {}).items() if "phases_inside" in one and "name" in one}
+    due = [job for job in jobs if _name(*job) not in before and not _path(folder, *job).exists()]
+    with campaign.workers(workers) as pool:
+        for done in as_completed([pool.submit(judged, row, number, folder) for row, number in due]):
+            progress(done.result())
+    here = {one["name"]: one for one in (json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json")))}
+    known = list({**before, **here}.values())
+    each = {row: [one for one in known if one["row"] == row.name] for row in (*ROWS, *PENALTIES)}
     return {
-        "pairs": PAIRS, "noise": NOISE, "queries": QUERIES, "systems": systems,
-        "rows": [summary([one for one in systems if one["few"] == count]) for count in SENSORS],
+        "noise": NOISE, "queries": QUERIES, "spacing": SPACING, "systems": known,
+        "rows": [summary(row, found) for row, found in each.items() if found],
     }  # fmt: skip
 
 
-def judged(number: int, count: int) -> dict[str, Any]:
-    """One disc."""
-    rng = np.random.default_rng([SEED, number])
-    mesh = MeshTri.init_circle(6).scaled(RADIUS).translated(CENTRE)
-    box = Grid.uniform(DRAWN)
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """Readings, and what is true: responses at the lattice to other loads, the material of every triangle."""
+
+    pairs: SensorPairs
+    loads: np.ndarray
+    outline: tuple[LoadCase, ...]
+    lattice: np.ndarray
+    #: At the lattice, NaN next to a well.
+    exact: np.ndarray
+    mesh: Triangulation
+    truth: np.ndarray
+
+
+def experiment_of(row: Row, number: int) -> Experiment:
+    """With seeds of its own; rows with and without a penalty have the same."""
+    rng = np.random.default_rng([SEED, number, crc32(f"{row.shape} {row.loads} {row.sensors}".encode())])
+    specimen = SHAPES[row.shape](rng, half=row.loads == "outline")
+    shape, box = specimen.shape, Grid.uniform(DRAWN)
+    mesh = triangulated(shape, SPACING)
     phase = GaussianField(4.0).sample(box, rng=rng, count=1)
-    middle = mesh.p[:, mesh.t].mean(axis=1)
-    truth = np.where(Sensors.at(middle.T).matrix(box) @ phase.ravel() < 0, 12.0, 3.0)
-    fields = GaussianField(1.0, waves=8, rms=1.0).sample(box, rng=rng, count=PAIRS + QUERIES)
-    specimen = Specimen(Shape.disc(CENTRE, RADIUS), {"rim": DirichletPart()})
-    inside = specimen.shape.holds_nodes(GRID) & (np.hypot(*(x - 0.5 for x in GRID.coordinates)) < RADIUS - 0.02)
-    points = np.stack([x[inside] for x in GRID.coordinates], axis=-1)
-    exact = solved(mesh, truth, Sensors.at(mesh.p.T).matrix(box) @ fields.reshape(len(fields), -1).T, points)
-    chosen = rng.choice(len(points), count, replace=False) if count else np.arange(len(points))
-    deviation = NOISE * float(np.sqrt(np.mean(exact[:PAIRS] ** 2)))
-    readings = exact[:PAIRS, chosen] + deviation * rng.standard_normal((PAIRS, len(chosen)))
-    loads = np.where(specimen.shape.holds_nodes(GRID), box.restrict(fields, to=GRID), 0.0)
+    truth = np.where(Sensors.at(mesh.centres).matrix(box) @ phase.ravel() < 0, 12.0, 3.0)
+    law = TriangleConduction(mesh, truth, specimen)
+    inside = shape.holds_nodes(GRID)
+    nodes = np.stack([x[inside] for x in GRID.coordinates], axis=-1)
+    distance = np.asarray(shapely.distance(shape.region.boundary, shapely.points(nodes)))
+    lattice = nodes[distance > AWAY]
+    count = LOADS[row.loads] + QUERIES
+    loads = np.zeros((count, *GRID.shape))
+    outline: tuple[LoadCase, ...] = ()
+    beside = np.zeros((count, len(lattice)), dtype=bool)
+    moments = np.zeros((len(mesh.vertices), count))
+    if row.loads == "inside":
+        fields = GaussianField(1.0, waves=8, rms=1.0).sample(box, rng=rng, count=count)
+        moments = mesh.mass @ (Sensors.at(mesh.vertices).matrix(box) @ fields.reshape(count, -1).T)
+        loads = np.where(inside, box.restrict(fields, to=GRID), 0.0)
+    elif row.loads == "wells":
+        at = rng.permutation(np.flatnonzero(distance > 2 * max(GRID.spacing)))[:count]
+        moments = mesh.at(nodes[at]).T.toarray()
+        loads[np.arange(count), *np.array(np.nonzero(inside))[:, at]] = 1 / np.prod(GRID.spacing)
+        beside = np.linalg.norm(lattice - nodes[at][:, None], axis=-1) < BESIDE
+    else:
+        outline = tuple(outline_case(specimen, rng) for _ in range(count))
+    exact = (mesh.at(lattice) @ law.solve(moments, outline)).T
+    context = slice(0, LOADS[row.loads])
+    far = ~beside[context].any(0) if row.loads == "wells" and row.sensors else np.ones(len(lattice), dtype=bool)
+    chosen = np.flatnonzero(far)
+    if row.sensors:
+        chosen = rng.choice(chosen, min(row.sensors, len(chosen)), replace=False)
+    deviation = NOISE * float(np.sqrt(np.mean(exact[context][:, chosen] ** 2)))
+    readings = exact[context][:, chosen] + deviation * rng.standard_normal((LOADS[row.loads], len(chosen)))
+    readings = np.where(beside[context][:, chosen], np.nan, readings)
     pairs = SensorPairs.from_arrays(
-        loads[:PAIRS], readings, grid=GRID, sensors=Sensors.at(points[chosen]), noise=deviation, specimen=specimen
+        loads[context], readings, grid=GRID, sensors=Sensors.at(lattice[chosen]), noise=deviation, specimen=specimen,
+        outline=outline[context],
+    )  # fmt: skip
+    judged_at = slice(LOADS[row.loads], None)
+    answers = np.where(beside, np.nan, exact)[judged_at]
+    return Experiment(pairs, loads[judged_at], outline[judged_at], lattice, answers, mesh, truth)
+
+
+def outline_case(specimen: Specimen, rng: np.random.Generator) -> LoadCase:
+    """Smooth values on Dirichlet parts, smooth fluxes on the others."""
+
+    def wave(size: float) -> Function:
+        k, phase, constant = rng.normal(0, 4.0, 2), rng.uniform(0, 2 * np.pi), rng.normal()
+        return lambda x, y: size * (np.cos(k[0] * (x - 0.5) + k[1] * (y - 0.5) + phase) + constant)
+
+    parts = {name: specimen.condition(name) for name in specimen.shape.parts}
+    return LoadCase(
+        values={name: wave(0.1) for name, one in parts.items() if isinstance(one, DirichletPart)},
+        fluxes={name: wave(1.0) for name, one in parts.items() if isinstance(one, NeumannPart)},
     )
+
+
+def judged(row: Row, number: int, folder: Path) -> str:
+    """One specimen."""
+    torch.set_num_threads(1)
+    experiment = experiment_of(row, number)
     start = time.process_time()
-    law = SensorInversion()(pairs).laws[0]
+    law = SensorInversion(penalty=row.penalty)(experiment.pairs).laws[0]
     seconds = time.process_time() - start
-    off = law.solve(loads[PAIRS:])[:, inside] - exact[PAIRS:]
-    within = np.abs(off) <= 1.645 * law.posterior.response_deviation(loads[PAIRS:])[:, inside]
-    judged_cells = np.hypot(middle[0] - 0.5, middle[1] - 0.5) < RADIUS - RIM
-    log = law.log_coefficient_at(middle.T[judged_cells])
-    known = np.log(truth[judged_cells])
+    found = {"name": _name(row, number), "row": row.name, "seconds": round(seconds, 2), **assessed(law, experiment)}
+    write_bytes(_path(folder, row, number), json.dumps(found).encode())
+    return found["name"]
+
+
+def assessed(law: RefinedLaw, experiment: Experiment) -> dict[str, Any]:
+    """Errors, and what the law says of them."""
+    at, loads, outline = Sensors.at(experiment.lattice), experiment.loads, experiment.outline
+    known = np.isfinite(experiment.exact)
+    off = np.where(known, law.readings(loads, at.matrix, outline) - experiment.exact, 0.0)
+    sizes = np.linalg.norm(np.where(known, experiment.exact, 0.0), axis=1)
+    deviation = (at.matrix(law.grid) @ law.posterior.response_deviation(loads, outline).reshape(len(loads), -1).T).T
+    ratios = (np.abs(off) / np.maximum(deviation, 1e-300))[known]
+    mesh, truth = experiment.mesh, np.log(experiment.truth)
+    region = experiment.pairs.specimen.shape.region.buffer(-RIM)  # type: ignore[union-attr]
+    cells = shapely.contains_xy(region, *mesh.centres.T)
+    log = law.log_coefficient_at(mesh.centres[cells])
+    nearest = cKDTree(mesh.centres).query(experiment.lattice)[1]
+    fields = np.stack([law.log_coefficient, law.posterior.log_deviation()]).reshape(2, -1)
+    estimate, width = (at.matrix(law.grid) @ field for field in fields)  # the lattice is nodes
+    of_material = np.abs(truth[nearest] - estimate) / width
+    factors = [law.bands.at(0.9)[0], 1.0 if law.bands.material is None else law.bands.material[2]]
+    scores = {name: round(float(value), 2) for name, value in law.bands.outlier_test.scores.items()}
     return {
-        "number": number, "few": count, "sensors": len(chosen), "model": law.summary["model"], "seconds": seconds,
-        "held_out": float(np.mean(np.linalg.norm(off, axis=1) / np.linalg.norm(exact[PAIRS:], axis=1))),
-        "within_posterior": float(within.mean()), "log_mean": float(np.abs(log - known).mean()),
-        "phases_inside": float(np.mean((log > np.log(6)) == (known > np.log(6)))),
-        "chi_square": law.summary["chi_square"], "rings": bool(law.bands.outlier_test.is_outlier),
+        "sensors": len(experiment.pairs.sensors), "held_out": float(np.mean(np.linalg.norm(off, axis=1) / sizes)),
+        "within_posterior": float(np.mean(ratios <= NORMAL)), "within": float(np.mean(ratios <= float(factors[0]))),
+        "material_within_posterior": float(np.mean(of_material <= NORMAL)),
+        "material_within": float(np.mean(of_material <= float(factors[1]))),
+        "log_mean": float(np.abs(log - truth[cells]).mean()),
+        "phases_inside": float(np.mean((log > np.log(6)) == (truth[cells] > np.log(6)))),
+        "rings": bool(law.bands.outlier_test.is_outlier), "scores": scores,
+        **{name: law.summary[name] for name in ("model", "chi_square", "readings", "discretisation", "size")},
     }  # fmt: skip
 
 
-def solved(mesh: MeshTri, truth: np.ndarray, loads: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Responses at points, one row per load; 0 on the rim."""
-    basis, cells = Basis(mesh, ElementTriP1()), Basis(mesh, ElementTriP0())
-    stiffness = asm(BilinearForm(lambda u, v, w: w.b * dot(grad(u), grad(v))), basis, b=cells.interpolate(truth))
-    mass = asm(BilinearForm(lambda u, v, w: u * v), basis)
-    free = np.setdiff1d(np.arange(mesh.p.shape[1]), mesh.boundary_nodes())
-    solution = np.zeros(loads.shape)
-    solution[free] = splu(stiffness[free][:, free].tocsc()).solve((mass @ loads)[free])
-    return np.asarray((basis.probes(points.T) @ solution).T)
-
-
-def summary(each: list[dict[str, Any]]) -> dict[str, Any]:
+def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Means over the systems."""
-    names = ("held_out", "within_posterior", "log_mean", "phases_inside", "chi_square", "rings", "seconds")
+    names = ("held_out", "within_posterior", "within", "material_within_posterior", "material_within", "log_mean",
+             "phases_inside", "chi_square", "rings", "seconds")  # fmt: skip
     means = {name: float(np.mean([one[name] for one in each])) for name in names}
-    sensors = sorted({one["sensors"] for one in each})
-    return {"specimen": "disc, Dirichlet rim", "sensors": sensors, "systems": len(each), **means}
+    return {
+        "row": row.name, **asdict(row), "systems": len(each), "models": dict(Counter(one["model"] for one in each)),
+        **means, "held_out_worst": max(one["held_out"] for one in each),
+    }  # fmt: skip
+
+
+def _name(row: Row, number: int) -> str:
+    return f"{row.name} {number}"
+
+
+def _path(folder: Path, row: Row, number: int) -> Path:
+    return folder / f"{_name(row, number).replace(', ', '-').replace(' ', '-')}.json"

@@ -13,9 +13,10 @@ from matplotlib.path import Path
 
 import nipde
 from nipde.discretisation.cut_cells import cut_cells
+from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, Terminal
 from nipde.grid import Axis
-from nipde.physics.conduction import Conduction, LoadCase
+from nipde.physics.conduction import Conduction
 
 # %%
 # A plate of 0.99 × 0.59 with a hole, within a box of 1.2 × 0.8. Parts without a condition are insulated: the hole, too.

@@ -34,18 +34,23 @@ def shapes(measured: dict[str, Any]) -> str:
 
 
 def specimens(measured: dict[str, Any]) -> str:
-    """Sensors to material on a disc."""
+    """Sensors to material on other shapes."""
     head = (
-        "specimen", "sensors", "systems", "held out", "bands of 90 % hold", "mean abs log b", "phases", "χ²", "alarms",
-        "processor time",
+        "shape", "loads", "sensors", "systems", "held out", "worst", "bands of 90 % hold: responses", "coefficient",
+        "mean abs log b", "phases", "χ²", "alarms", "held out, total variation", "processor time",
     )  # fmt: skip
+    others = {row["row"].removesuffix(", total-variation"): row for row in measured["rows"] if row["penalty"]}
     rows = [
-        (row["specimen"], " to ".join(map(str, row["sensors"])), str(row["systems"]), percent(row["held_out"]),
-         percent(row["within_posterior"]), f"{row['log_mean']:.3f}", f"{100 * row['phases_inside']:.1f} %",
-         f"{row['chi_square']:.2f}", f"{round(row['rings'] * row['systems'])}", f"{row['seconds']:.0f} s")
-        for row in measured["rows"]
+        (row["shape"], row["loads"], str(row["sensors"] or "lattice"), str(row["systems"]), percent(row["held_out"]),
+         percent(row["held_out_worst"]), percent(row["within"]), percent(row["material_within"]),
+         f"{row['log_mean']:.3f}", f"{100 * row['phases_inside']:.1f} %", f"{row['chi_square']:.2f}",
+         f"{round(row['rings'] * row['systems'])}",
+         f"{percent(other['held_out'])} ({other['systems']})" if (other := others.get(row["row"])) else "",
+         f"{row['seconds']:.0f} s")
+        for row in measured["rows"] if not row["penalty"]
     ]  # fmt: skip
     return table(head, rows) + (
-        f"\n{measured['pairs']} pairs, {percent(measured['noise'])} noise; data of linear triangles on a mesh of the "
-        "disc. Bands are those of the posterior, not calibrated on shapes.\n"
+        f"\n{percent(measured['noise'])} noise; 50 pairs, 20 of wells; sensors on the nodes of a 21² grid inside, or 40 "
+        "of them. Loads inside are known at nodes of the specimen only. Data of linear triangles that follow the "
+        "outline. Factors of the bands are those of rectangles. Of total variation, in brackets, on how many systems.\n"
     )

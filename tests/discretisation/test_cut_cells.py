@@ -5,10 +5,11 @@ import pytest
 
 from nipde.boundary import Dirichlet, Neumann
 from nipde.discretisation.cut_cells import cut_cells
+from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Terminal
 from nipde.errors import GridError
 from nipde.grid import Axis, Grid
-from nipde.physics.conduction import Conduction, LoadCase
+from nipde.physics.conduction import Conduction
 from nipde.physics.darcy import Darcy
 from nipde.shape import Shape
 

@@ -10,13 +10,15 @@ from nipde.context.sensor_pairs import SensorPairs
 from nipde.context.sensors import Sensors
 from nipde.discretisation.domain import domain_of
 from nipde.discretisation.interpolation import extended
+from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Specimen, Terminal
-from nipde.errors import GridError, KernelError, PairsError
+from nipde.errors import GridError, KernelError, PairsError, PhysicsError
 from nipde.estimators.inverse.material_models import MaternField
 from nipde.estimators.inverse.output_error import SensorSystem, Solver
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.grid import Grid
 from nipde.physics.random_fields import GaussianField
+from nipde.physics.triangles import TriangleConduction, triangulated
 from nipde.shape import Shape
 
 GRID, CENTRE, PAIRS = Grid.uniform(17), (0.5, 0.5), 14
@@ -168,6 +170,89 @@ def test_derivatives_are_those_of_the_readings():
     )
     change = np.sum(change / (2 * step) * values)
     assert -near.gradient(values) @ direction == pytest.approx(change, rel=1e-6)
+
+
+#: Values on the left, a flux on the right, a contact in the hole.
+HELD = Specimen(plate(()).shape, {"left": DirichletPart(), "hole 1": RobinPart(5.0)})
+ON_OUTLINE = (
+    LoadCase(
+        values={"left": lambda x, y: np.sin(4 * y), "hole 1": 0.4}, fluxes={"right": lambda x, y: 2 + np.cos(3 * y)}
+    ),
+    LoadCase(values={"left": 0.2}, fluxes={"right": -1.0, "top": lambda x, y: x}),
+)
+
+
+def test_derivatives_with_loads_on_the_outline_are_those_of_the_readings():
+    nodes, rng = Grid.uniform(9), np.random.default_rng(1)
+    sensors = Sensors.at(np.array([(0.06, 0.3), (0.8, 0.8), (0.94, 0.5), (0.3, 0.2)]))
+    values = rng.standard_normal((4, 2))
+    system = SensorSystem(
+        GRID, np.zeros((2, *GRID.shape)), sensors, values, np.ones(values.shape), specimen=HELD, outline=ON_OUTLINE
+    )
+    solver, model = Solver(GRID, system, nodes=nodes, per_axis=3), MaternField(nodes)
+    parameters, direction = rng.standard_normal((2, nodes.size)) * 0.3
+    near, step = solver.linearised(model, parameters), 1e-5
+    ahead, back = (solver.predicted(model, parameters + sign * step * direction) for sign in (1, -1))
+    change = np.sum((ahead - back) / (2 * step) * values)
+    assert -near.gradient(values) @ direction == pytest.approx(change, rel=1e-6)
+    np.testing.assert_allclose(near.predicted, solver.predicted(model, parameters), atol=1e-12)
+
+
+def measured_on_outline(*, pairs=12, noise=0.01):
+    """Readings at nodes inside, to random loads on the outline; truth by triangles."""
+    rng, mesh = np.random.default_rng(8), triangulated(HELD.shape, 0.01)
+    law = TriangleConduction(mesh, coefficient(*mesh.centres.T), HELD)
+
+    def wave(size):
+        k, phase, constant = rng.normal(0, 3.0, 2), rng.uniform(0, 6), rng.normal()
+        return lambda x, y: size * (np.cos(k[0] * x + k[1] * y + phase) + constant)
+
+    sides = ("right", "top", "bottom")
+    cases = [
+        LoadCase(values={"left": wave(0.1), "hole 1": wave(0.1)}, fluxes={one: wave(1.0) for one in sides})
+        for _ in range(pairs)
+    ]
+    inside = HELD.shape.holds_nodes(GRID)
+    points = np.stack([X[inside], Y[inside]], axis=-1)
+    exact = (mesh.at(points) @ law.solve(np.zeros((len(mesh.vertices), pairs)), cases)).T
+    deviation = noise * np.sqrt(np.mean(exact**2))
+    readings = exact + deviation * rng.standard_normal(exact.shape)
+    grid = {"grid": GRID, "sensors": Sensors.at(points), "specimen": HELD, "noise": deviation}
+    return SensorPairs.from_cases(cases, readings, **grid), exact, inside
+
+
+def test_a_material_is_found_from_loads_on_the_outline():
+    pairs, exact, inside = measured_on_outline()
+    kernel = SensorInversion(phases=(2,), material=28, solver=64)(pairs.take(list(range(8))))
+    law, loads, outline = kernel.laws[0], pairs.loads[8:, 0].numpy(), pairs.outline[8:]
+    off = law.solve(loads, outline)[:, inside] - exact[8:]
+    error = np.linalg.norm(off, axis=1) / np.linalg.norm(exact[8:], axis=1)
+    assert error.mean() < 0.006
+    read = law.readings(loads, pairs.sensors.matrix, outline)
+    np.testing.assert_allclose(read, law.solve(loads, outline)[:, inside], atol=1e-10)
+    assert np.mean(np.abs(off) <= 1.645 * law.posterior.response_deviation(loads, outline)[:, inside]) > 0.7
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (3000, 2))
+    points = points[HELD.shape.contains(points)]
+    assert np.mean((law.log_coefficient_at(points) > np.log(6)) == (coefficient(*points.T) > 6)) > 0.97
+
+
+def test_given_values_alone_leave_a_factor_open():
+    sides = Specimen(HELD.shape, {"left": DirichletPart(), "right": DirichletPart()})
+    cases = [LoadCase(values={"left": 1.0}), LoadCase(values={"right": lambda x, y: y})]
+    sensors = Sensors.at(np.array([(0.3, 0.3), (0.7, 0.8), (0.2, 0.7)]))
+    pairs = SensorPairs.from_cases(cases, np.ones((2, 3)), grid=GRID, sensors=sensors, specimen=sides, noise=0.01)
+    with pytest.raises(PairsError, match="up to a factor"):
+        SensorInversion()(pairs)
+
+
+def test_loads_of_other_parts_or_of_no_specimen_are_refused():
+    sensors, loads = Sensors.at(np.array([(0.3, 0.3)])), np.zeros((1, *GRID.shape))
+    with pytest.raises(PhysicsError, match="fluxes on a NeumannPart"):
+        SensorPairs.from_cases(
+            [LoadCase(fluxes={"left": 1.0})], [[1.0]], grid=GRID, sensors=sensors, specimen=HELD
+        )  # fmt: skip
+    with pytest.raises(PairsError, match="no specimen"):
+        SensorPairs.from_arrays(loads, [[1.0]], grid=GRID, sensors=sensors, outline=[LoadCase()])
 
 
 def test_loads_are_continued_beyond_the_outline():

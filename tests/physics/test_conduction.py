@@ -14,10 +14,11 @@ from benchmarks.shapes import (
     smooth,
 )
 from nipde.discretisation.cut_cells import cut_cells
+from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Terminal
 from nipde.errors import PhysicsError, ShapeError
 from nipde.grid import Axis, Grid
-from nipde.physics.conduction import Conduction, LoadCase
+from nipde.physics.conduction import Conduction
 from nipde.shape import Shape
 
 CENTRE, RADIUS = (0.493, 0.508), 0.41

@@ -1,5 +1,6 @@
 """Pairs of a load and what sensors read: loads are fields, responses are known at the sensors only."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from nipde.context.pairs import Pairs
 from nipde.context.sensors import Sensors
+from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen
 from nipde.errors import PairsError, ShapeError
 from nipde.grid import Grid
@@ -31,6 +33,8 @@ class SensorPairs:
     covariance: Float[Tensor, "sensor sensor"] | None = None
     #: Shape and conditions of its outline; None: the box of the grid, with the boundaries of its axes.
     specimen: Specimen | None = None
+    #: Loads on its outline, one per pair; none: nothing acts there.
+    outline: tuple[LoadCase, ...] = ()
 
     def __post_init__(self) -> None:
         wanted = (len(self.loads), len(self.sensors))
@@ -53,6 +57,14 @@ class SensorPairs:
                     expected="sensors inside the specimen", got=f"{outside.sum()} of {len(outside)} outside",
                     remedy="leave them out, or check the units and the origin of the outline",
                 )  # fmt: skip
+            for case in self.outline:
+                case.check({name: self.specimen.condition(name) for name in self.specimen.shape.parts})
+        if self.outline and (self.specimen is None or len(self.outline) != len(self.loads)):
+            raise PairsError(
+                expected=f"a specimen, and {len(self.loads)} cases of loads on its outline",
+                got=f"{len(self.outline)} cases" + (" and no specimen" if self.specimen is None else ""),
+                remedy="give one case per pair",
+            )  # fmt: skip
         if self.noise is not None:
             noise = torch.as_tensor(self.noise, dtype=torch.float64)
             try:
@@ -75,7 +87,7 @@ class SensorPairs:
     @classmethod
     def from_arrays(
         cls, loads: Any, readings: Any, *, grid: Grid, sensors: Sensors, noise: Any = None, covariance: Any = None,
-        specimen: Specimen | None = None,
+        specimen: Specimen | None = None, outline: Sequence[LoadCase] = (),
     ) -> Self:  # fmt: skip
         """From NumPy arrays: loads `(pair, *space)`, readings `(pair, sensor)`."""
         loads, readings = (torch.as_tensor(np.asarray(values, dtype=np.float64)) for values in (loads, readings))
@@ -83,7 +95,19 @@ class SensorPairs:
         noise, covariance = (
             value if value is None else torch.as_tensor(value, dtype=torch.float64) for value in (noise, covariance)
         )
-        return cls(grid, loads, sensors, readings, noise, covariance, specimen)
+        return cls(grid, loads, sensors, readings, noise, covariance, specimen, tuple(outline))
+
+    @classmethod
+    def from_cases(
+        cls, cases: Sequence[LoadCase], readings: Any, *, grid: Grid, sensors: Sensors, specimen: Specimen,
+        noise: Any = None,
+    ) -> Self:  # fmt: skip
+        """Of one specimen, from the loads of every test: densities and loads on parts of the outline."""
+        densities = [np.zeros(grid.shape) if case.density is None else case.density for case in cases]
+        outline = [case.on_outline for case in cases]
+        return cls.from_arrays(
+            np.stack(densities), readings, grid=grid, sensors=sensors, noise=noise, specimen=specimen, outline=outline
+        )
 
     @classmethod
     def of(cls, pairs: Pairs) -> Self:
@@ -114,4 +138,5 @@ class SensorPairs:
         noise = self.noise
         if isinstance(noise, Tensor) and noise.ndim == 2 and len(noise) > 1:
             noise = noise[pairs]
-        return replace(self, loads=self.loads[pairs], readings=self.readings[pairs], noise=noise)
+        outline = tuple(self.outline[pair] for pair in pairs) if self.outline else ()
+        return replace(self, loads=self.loads[pairs], readings=self.readings[pairs], noise=noise, outline=outline)

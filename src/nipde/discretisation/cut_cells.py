@@ -101,6 +101,11 @@ class CutCells:
         steps = self.nodes[links.first][:, None, None] + share[:, None, None] * links.along[:, None, None]
         return steps + (share - 0.5)[:, None] * links.across[:, None, None]
 
+    def links_to(self, part: str) -> tuple[Int[np.ndarray, " link"], Float[np.ndarray, "link axis"]]:
+        """Numbers of the links to a part of the outline, and where they end."""
+        mine = np.flatnonzero(self.links.second == -1 - self.names.index(part))
+        return mine, self.nodes[self.links.first[mine]] + self.links.along[mine]
+
     def conductances(self, coefficient: AtPoints) -> OnLinks:
         """Of every link, by b at its points: resistances in series along it, in parallel across."""
         links = self.links

@@ -1,5 +1,6 @@
 """Where a law is solved: a box of nodes, or a specimen of any shape on such a box. Both are cells and links."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ from jaxtyping import Float
 from nipde.discretisation.cut_cells import CutCells, cut_cells
 from nipde.discretisation.interpolation import Interpolation, extended, moments_on
 from nipde.discretisation.links import Links, OnLinks, links_of
+from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, RobinPart, Specimen, Terminal
 from nipde.errors import GridError
 from nipde.grid import Grid
@@ -28,6 +30,8 @@ class Domain:
     volume: Float[np.ndarray, "*space"]
     #: Values at all nodes of the box from the unknown ones; ghost nodes beyond an outline are extrapolated.
     to_nodes: sparse.csr_array
+    #: What ghost nodes get from the values given at the ends of links.
+    from_given: sparse.csr_array
     #: None of a box.
     cells: CutCells | None = None
 
@@ -40,7 +44,8 @@ def domain_of(grid: Grid, specimen: Specimen | None = None) -> Domain:
         none, size = np.zeros(len(links.area)), len(links.unknown)
         shape = (grid.size, size)
         to_nodes = sparse.csr_array((np.ones(size), (links.unknown, np.arange(size))), shape=shape)
-        return Domain(grid, links, links.area, links.distance, none, grid.weights, to_nodes)
+        nothing = sparse.csr_array((grid.size, len(none)))
+        return Domain(grid, links, links.area, links.distance, none, grid.weights, to_nodes, nothing)
     cells = cut_cells(grid, specimen.shape, specimen.conditions)
     if any(isinstance(one, Terminal) for one in cells.conditions.values()):
         raise GridError(expected="parts without terminals", got="a terminal", remedy="use nipde.physics.conduction")
@@ -59,7 +64,8 @@ def domain_of(grid: Grid, specimen: Specimen | None = None) -> Domain:
         distance=np.maximum(np.abs(cut.length), 1e-12 * min(grid.spacing)), axis=np.argmax(np.abs(cut.along), axis=1),
         volume=cells.volume.ravel(), unknown=cells.active.ravel(),
     )  # fmt: skip
-    return Domain(grid, links, cut.area, cut.length, cut.contact, cells.volume, _ghost_nodes(cells, links), cells)
+    to_nodes, from_given = _ghost_nodes(cells, links)
+    return Domain(grid, links, cut.area, cut.length, cut.contact, cells.volume, to_nodes, from_given, cells)
 
 
 def load_moments(
@@ -75,24 +81,56 @@ def load_moments(
     return np.asarray(domain.to_nodes.T @ moments.reshape(len(loads), -1).T)
 
 
-def _ghost_nodes(cells: CutCells, links: Links) -> sparse.csr_array:
+@dataclass(frozen=True, eq=False)
+class OutlineData:
+    """Loads on the outline of a domain: flows into unknown cells, and values at the ends of links, by pair."""
+
+    moments: Float[np.ndarray, "unknown pair"]
+    given: Float[np.ndarray, "link pair"]
+
+    @classmethod
+    def of(cls, cases: Sequence[LoadCase], domain: Domain) -> "OutlineData | None":
+        """None where nothing acts on the outline."""
+        cells = domain.cells
+        if cells is None or not any(case.values or case.fluxes or case.totals for case in cases):
+            return None
+        for case in cases:
+            case.check(cells.conditions)
+        flows = np.stack([case.inflow(cells)[domain.links.unknown] for case in cases], axis=1)
+        return cls(flows, np.stack([case.given(cells) for case in cases], axis=1))
+
+
+def right_side(
+    moments: Float[np.ndarray, "unknown pair"], outline: OutlineData | None, difference: sparse.csr_array,
+    conductances: OnLinks,
+) -> Float[np.ndarray, "unknown pair"]:  # fmt: skip
+    """What flows into unknown cells: loads inside, fluxes of the outline, and c g from its given values."""
+    if outline is None:
+        return moments
+    return np.asarray(moments + outline.moments + difference.T @ (conductances[:, None] * outline.given))
+
+
+def _ghost_nodes(cells: CutCells, links: Links) -> tuple[sparse.csr_array, sparse.csr_array]:
     """Values at all nodes: unknown ones, and ghost nodes next to them, by linear extrapolation through the outline.
 
-    With a Dirichlet part at the share θ of a spacing from the last node, u = -(1 - θ)/(1 + θ) u_behind beyond it,
-    u_behind that of the node before the last: 0 at the outline. Elsewhere u = 2 u_last - u_behind.
+    With a Dirichlet part of value g at the share θ of a spacing from the last node, u_beyond = (2 g - (1 - θ) u_behind)
+    / (1 + θ), u_behind that of the node before the last: g at the outline. Elsewhere u_beyond = 2 u_last - u_behind.
+    Returned are the matrices of the unknown values and of the values given on links.
     """
     grid, cut, active = cells.grid, cells.links, cells.active
     number = np.full(grid.size, -1)
     number[links.unknown] = np.arange(len(links.unknown))
     number = number.reshape(grid.shape)
     shares = {}
-    for first, along, length in zip(
-        *(part[cut.second < 0] for part in (cut.first, cut.along, cut.length)), strict=True
-    ):
+    for link in np.flatnonzero(cut.second < 0).tolist():
+        along = cut.along[link]
         axis = int(np.argmax(np.abs(along)))
         if along[1 - axis] == 0:  # to a Dirichlet part, along an axis
-            shares[int(first), axis, int(np.sign(along[axis]))] = length / grid.spacing[axis]
-    rows: dict[int, list[dict[int, float]]] = {}
+            shares[int(cut.first[link]), axis, int(np.sign(along[axis]))] = (
+                link,
+                float(cut.length[link] / grid.spacing[axis]),
+            )
+    rows: dict[int, list[tuple[dict[int, float], int, float]]] = {}
     for axis in range(2):
         for sign in (1, -1):
             step = np.eye(2, dtype=int)[axis] * sign
@@ -102,15 +140,26 @@ def _ghost_nodes(cells: CutCells, links: Links) -> sparse.csr_array:
                     continue
                 there = np.all(behind >= 0) and np.all(behind < grid.shape) and active[tuple(behind)]
                 mine, back = int(number[tuple(place)]), int(number[tuple(behind)]) if there else -1
-                theta = shares.get((int(np.ravel_multi_index(place, grid.shape)), axis, sign))
-                if theta is not None:
-                    weights = {back: -(1 - theta) / (1 + theta)} if there else {mine: -(1 - theta) / max(theta, 0.1)}
+                link, theta = shares.get((int(np.ravel_multi_index(place, grid.shape)), axis, sign), (-1, 0.0))
+                if link >= 0:
+                    slope = (1 - theta) / ((1 + theta) if there else max(theta, 0.1))
+                    weights = {back if there else mine: -slope}
+                    found = (weights, link, 1 + slope)
                 else:
-                    weights = {mine: 2.0, back: -1.0} if there else {mine: 1.0}
-                rows.setdefault(int(np.ravel_multi_index(beyond, grid.shape)), []).append(weights)
-    entries = [(int(node), at, 1.0) for at, node in enumerate(links.unknown)]
-    for node, found in rows.items():
-        for weights in found:
-            entries += [(node, at, value / len(found)) for at, value in weights.items()]
-    where, at, values = (np.array(part) for part in zip(*entries, strict=True))
-    return sparse.csr_array((values, (where, at)), shape=(grid.size, len(links.unknown)))
+                    found = ({mine: 2.0, back: -1.0} if there else {mine: 1.0}, -1, 0.0)
+                rows.setdefault(int(np.ravel_multi_index(beyond, grid.shape)), []).append(found)
+    of_unknown = [(int(node), at, 1.0) for at, node in enumerate(links.unknown)]
+    of_given: list[tuple[int, int, float]] = []
+    for node, each in rows.items():
+        for weights, link, share in each:
+            of_unknown += [(node, at, value / len(each)) for at, value in weights.items()]
+            of_given += [(node, link, share / len(each))] if link >= 0 else []
+    return (
+        _matrix(of_unknown, (grid.size, len(links.unknown))),
+        _matrix(of_given, (grid.size, len(cut.first))),
+    )
+
+
+def _matrix(entries: list[tuple[int, int, float]], shape: tuple[int, int]) -> sparse.csr_array:
+    table = np.array(entries, dtype=np.float64).reshape(-1, 3)
+    return sparse.csr_array((table[:, 2], tuple(table[:, :2].T.astype(int))), shape=shape)

@@ -59,6 +59,10 @@ class Specimen:
     shape: Shape
     conditions: Mapping[str, Condition] = field(default_factory=dict)
 
+    def condition(self, part: str) -> Condition:
+        """Of a part of the outline."""
+        return self.conditions.get(part, NeumannPart())
+
 
 def _check_positive(value: float, name: str) -> None:
     if not 0 < value < float("inf"):

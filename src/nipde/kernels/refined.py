@@ -3,7 +3,7 @@
 Its material varies below the grid of the data; its posterior gives the deviations of responses and of the coefficient.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,9 +15,10 @@ from jaxtyping import Bool, Float
 from scipy.sparse.linalg import SuperLU
 from torch import Tensor
 
-from nipde.discretisation.domain import Domain, load_moments
+from nipde.discretisation.domain import Domain, OutlineData, load_moments, right_side
 from nipde.discretisation.interpolation import Interpolation, interpolated_transposed
 from nipde.discretisation.links import OnLinks, factorised
+from nipde.discretisation.load_case import LoadCase
 from nipde.errors import KernelError
 from nipde.grid import Grid
 from nipde.kernels.base import Fields
@@ -33,8 +34,8 @@ PHASES = {SMOOTH: 1, "2 phases": 2, "3 phases": 3}
 class FitPosterior(Protocol):
     """What a fit says of its own uncertainty, in physical units, on the nodes of the data's grid."""
 
-    def response_deviation(self, loads: Loads) -> Loads:
-        """Standard deviation of responses to loads."""
+    def response_deviation(self, loads: Loads, outline: Sequence[LoadCase] = ()) -> Loads:
+        """Standard deviation of responses to loads, and to those on the outline."""
 
     def log_deviation(self) -> Float[np.ndarray, "*space"]:
         """Standard deviation of log b."""
@@ -86,16 +87,24 @@ class RefinedLaw:
         cells = self.domain.cells
         return np.ones(self.grid.shape, dtype=bool) if cells is None else cells.shape.holds_nodes(self.grid)
 
-    def solve(self, loads: Loads) -> Loads:
-        """Responses at the nodes of the data; 0 outside of the specimen."""
-        return self.solver_grid.restrict(self._solved(loads), to=self.grid) * self.inside
+    def solve(self, loads: Loads, outline: Sequence[LoadCase] = ()) -> Loads:
+        """Responses at the nodes of the data, to loads inside and on the outline; 0 outside of the specimen."""
+        return self.solver_grid.restrict(self._solved(loads, outline), to=self.grid) * self.inside
 
-    def readings(self, loads: Loads, matrix: Callable[[Grid], sparse.csr_array]) -> Float[np.ndarray, "pair sensor"]:
+    def readings(
+        self, loads: Loads, matrix: Callable[[Grid], sparse.csr_array], outline: Sequence[LoadCase] = ()
+    ) -> Float[np.ndarray, "pair sensor"]:
         """What sensors read, anywhere in the box; `matrix` is theirs on a grid."""
-        return np.asarray((matrix(self.solver_grid) @ self._solved(loads).reshape(len(loads), -1).T).T)
+        return np.asarray((matrix(self.solver_grid) @ self._solved(loads, outline).reshape(len(loads), -1).T).T)
 
-    def _solved(self, loads: Loads) -> Loads:
-        return self._inverse(load_moments(loads, self.grid, self.domain, self.interpolation, split=False))
+    def _solved(self, loads: Loads, outline: Sequence[LoadCase]) -> Loads:
+        moments = load_moments(loads, self.grid, self.domain, self.interpolation, split=False)
+        data = OutlineData.of(outline, self.domain)
+        if data is None:
+            return self._inverse(moments)
+        links = self.domain.links
+        right = right_side(moments, data, links.difference[:, links.unknown].tocsr(), self.conductances)
+        return self._inverse(right) + (self.domain.from_given @ data.given).T.reshape(-1, *self.solver_grid.shape)
 
     def solve_transposed(self, loads: Loads) -> Loads:
         """The transpose of the kernel, weights included as in `solve`."""

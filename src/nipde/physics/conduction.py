@@ -3,8 +3,7 @@
 Darcy flow, heat conduction, current: the balance of every cell cut by the outline (`nipde.discretisation.cut_cells`).
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,28 +13,13 @@ from scipy.sparse.linalg import SuperLU, splu
 
 from nipde.discretisation.cut_cells import CutCells
 from nipde.discretisation.interpolation import multilinear
-from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Terminal
+from nipde.discretisation.load_case import Function, LoadCase, at_points
+from nipde.discretisation.parts import DirichletPart, RobinPart, Terminal
 from nipde.errors import PhysicsError
 from nipde.physics.balance import check_positive
 
-#: Of x and y.
-Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
 #: Net load over the sum of absolute loads that still counts as balanced.
 BALANCED = 1e-8
-
-
-@dataclass(frozen=True)
-class LoadCase:
-    """Loads of one test: a density of the nodes, and by part a number or a function of x and y.
-
-    `values` of Dirichlet parts, and of the surroundings of Robin parts; `fluxes` into the specimen on Neumann parts;
-    `totals`, the flow into terminals. What is not named is 0.
-    """
-
-    density: Float[np.ndarray, "*space"] | None = None
-    values: Mapping[str, float | Function] = field(default_factory=dict)
-    fluxes: Mapping[str, float | Function] = field(default_factory=dict)
-    totals: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,40 +98,26 @@ class Conduction:
 
     def moments(self, data: LoadCase) -> Float[np.ndarray, " unknown"]:
         """What flows into every active cell and terminal."""
-        cells, right = self.cells, np.zeros(self._count)
-        self._check(data)
+        cells, active = self.cells, self.cells.active.ravel()
+        data.check(cells.conditions)
+        flow = data.inflow(cells)
         if data.density is not None:
             cells.grid.check(data.density, leading=())
-            active = cells.active.ravel()
-            right[: active.sum()] = (data.density * cells.volume).ravel()[active]
-        for part, value in data.values.items():
-            mine, ends = self._links_to(part)
-            flow = self.conductance[mine] * _at(value, ends)
-            np.add.at(right, self._numbers[cells.links.first[mine]], flow)
-        for part, flux in data.fluxes.items():
-            mine = np.flatnonzero([one == part for one in cells.pieces.part])
-            flow = cells.pieces.length[mine] * _at(flux, cells.pieces.middle[mine])
-            np.add.at(right, self._numbers[cells.pieces.cell[mine]], flow)
-        for part, total in data.totals.items():
-            right[self._of_part[cells.names.index(part)]] += total
-        return right
+            flow += (data.density * cells.volume).ravel()
+        np.add.at(flow, cells.links.first, self.conductance * data.given(cells))
+        totals = [data.totals.get(name, 0.0) for name in self.terminals]
+        return np.concatenate([flow[active], totals])
 
     def outflow(self, data: LoadCase, solution: Solution) -> dict[str, float]:
         """What leaves the specimen through every Dirichlet and Robin part and terminal."""
-        flows = {}
-        for part in self.cells.names:
-            mine, ends = self._links_to(part)
+        flows, cells = {}, self.cells
+        for part in cells.names:
+            mine, ends = cells.links_to(part)
             if len(mine):
-                there = solution.terminals.get(part, 0.0) + _at(data.values.get(part, 0.0), ends)
-                drops = solution.response.ravel()[self.cells.links.first[mine]] - there
+                there = solution.terminals.get(part, 0.0) + at_points(data.values.get(part, 0.0), ends)
+                drops = solution.response.ravel()[cells.links.first[mine]] - there
                 flows[part] = float(np.sum(self.conductance[mine] * drops))
         return flows
-
-    def _links_to(self, part: str) -> tuple[np.ndarray, Float[np.ndarray, "link axis"]]:
-        """Numbers of the links to a part of the outline, and where they end."""
-        cells, links = self.cells, self.cells.links
-        mine = np.flatnonzero(links.second == -1 - cells.names.index(part))
-        return mine, cells.nodes[links.first[mine]] + links.along[mine]
 
     @property
     def floating(self) -> bool:
@@ -181,22 +151,3 @@ class Conduction:
     @property
     def _measure(self) -> Float[np.ndarray, " unknown"]:
         return self.cells.measure[self.cells.active]
-
-    def _check(self, data: LoadCase) -> None:
-        kinds = {"values": (DirichletPart, RobinPart), "fluxes": (NeumannPart,), "totals": (Terminal,)}
-        for name, allowed in kinds.items():
-            for part in getattr(data, name):
-                condition = self.cells.conditions.get(part)
-                if not isinstance(condition, allowed):
-                    got = "no such part" if condition is None else f"{part!r}, a {type(condition).__name__}"
-                    raise PhysicsError(
-                        expected=f"{name} on a {' or '.join(one.__name__ for one in allowed)}", got=got,
-                        remedy="change the condition of the part, or name another",
-                    )  # fmt: skip
-
-
-def _at(value: float | Function, points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, " point"]:
-    values = np.asarray(value(points[:, 0], points[:, 1]) if callable(value) else value, dtype=np.float64)
-    if not np.all(np.isfinite(values)):
-        raise PhysicsError(expected="finite data of a part", got="others", remedy="check the value or its function")
-    return np.broadcast_to(values, len(points))

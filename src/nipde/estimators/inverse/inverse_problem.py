@@ -109,7 +109,7 @@ class InverseProblem:
         mean = float(np.prod([axis.intervals for axis in grid.axes]) ** (1 / grid.dimension))
         system, deviation, none = _system(pairs)
         nodes, fine = _resampled(grid, material / mean), grid.refine(max(1, ceil(solver / mean)))
-        points = np.array_equal(isolated(system.loads, grid), system.loads != 0)
+        points = bool(system.loads.any()) and np.array_equal(isolated(system.loads, grid), system.loads != 0)
         return _on(pairs, system, nodes, fine, "points" if points else "spline", deviation, none, nuisance)
 
     @property
@@ -213,11 +213,20 @@ class InverseProblem:
         return replace(problem.with_noise(deviation), discretisation=error)
 
     def log_constant(self) -> float:
-        """log b of the best constant coefficient: u ≈ u₁/b."""
-        unit = self.coarse.predicted(MaternField(self.nodes), np.zeros(self.nodes.size)) * self.measured
-        own, across = float(np.sum(unit**2)), float(np.sum(unit * self.values))
-        if not own > 0:
-            raise PairsError(expected="loads that reach a sensor", got="none", remedy="check the loads")
+        """log b of the best constant coefficient: u ≈ u₁/b, and what does not depend on b."""
+        ones = np.ones(self.nodes.size)
+        unit, half = (
+            self.coarse.predicted(MaternField(self.nodes), size * ones) * self.measured for size in (0, log(2))
+        )
+        fixed, unit = (2 * half - unit, 2 * (unit - half)) if self.coarse.outline is not None else (0.0, unit)
+        own, across = float(np.sum(unit**2)), float(np.sum(unit * (self.values - fixed)))
+        if not own > 1e-12 * float(np.sum(self.values**2)):
+            outline = self.coarse.outline is not None
+            raise PairsError(
+                expected="loads that reach a sensor" + (", a density or a flux among them" if outline else ""),
+                got="given values only: b is then known up to a factor" if outline else "none",
+                remedy="apply a known flow, or measure one" if outline else "check the loads",
+            )  # fmt: skip
         return log(own / across if across > 0 else sqrt(own / float(np.sum(self.values**2))))
 
     def mean_gain_deviation(self, state: Fit) -> float:
@@ -275,7 +284,14 @@ def _system(pairs: SensorPairs) -> tuple[SensorSystem, Values, Values]:
         readings = whitening @ readings
     values, loads = np.where(measured, readings, 0.0), pairs.loads[:, 0].numpy().astype(np.float64)
     system = SensorSystem(
-        pairs.grid, loads, pairs.sensors, values, measured.astype(float), whitening, specimen=pairs.specimen
+        pairs.grid,
+        loads,
+        pairs.sensors,
+        values,
+        measured.astype(float),
+        whitening,
+        specimen=pairs.specimen,
+        outline=pairs.outline,
     )
     return system, np.ones(values.shape), np.zeros(values.shape)
 

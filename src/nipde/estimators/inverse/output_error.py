@@ -18,9 +18,10 @@ from jaxtyping import Float
 from scipy.sparse.linalg import SuperLU
 
 from nipde.context.sensors import Sensors
-from nipde.discretisation.domain import load_moments
+from nipde.discretisation.domain import OutlineData, load_moments, right_side
 from nipde.discretisation.interpolation import Interpolation
 from nipde.discretisation.links import factorised
+from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen
 from nipde.discretisation.subcells import subcells_of
 from nipde.estimators.inverse.material_models import MaterialModel, Parameters
@@ -53,6 +54,8 @@ class SensorSystem:
     nuisance: Nuisance | None = None
     #: None if it fills the box.
     specimen: Specimen | None = None
+    #: Loads on its outline, by pair; none of a box.
+    outline: tuple[LoadCase, ...] = ()
 
     def weighted(self, residual: Values) -> Values:
         """P r, P the precision of the readings' errors; its product with r is the misfit."""
@@ -77,14 +80,16 @@ class Solver:
         self.subcells = subcells_of(grid, nodes, per_axis, system.specimen)
         self.domain = self.subcells.domain
         self.links = self.domain.links
-        self.sensors = sparse.csr_array(system.sensors.matrix(grid) @ self.domain.to_nodes)
+        #: D from unknown cells to links.
+        self.difference = self.links.difference[:, self.links.unknown].tocsr()
+        at = system.sensors.matrix(grid)
         if system.whitening is not None:
-            self.sensors = sparse.csr_array(system.whitening @ self.sensors)
-        self.moments = self.moments_of(system.loads)
-
-    def moments_of(self, loads: Float[np.ndarray, "pair *space"]) -> Float[np.ndarray, "unknown pair"]:
-        """Cell integrals of loads at the nodes of the data, one column per pair."""
-        return load_moments(loads, self.system.grid, self.domain, self.interpolation)
+            at = sparse.csr_array(system.whitening @ at)
+        self.sensors = sparse.csr_array(at @ self.domain.to_nodes)
+        self.moments = load_moments(system.loads, system.grid, self.domain, interpolation)
+        self.outline = OutlineData.of(system.outline, self.domain)
+        #: Of the readings, what given values next to the outline bring.
+        self.offset = 0.0 if self.outline is None else at @ (self.domain.from_given @ self.outline.given)
 
     def with_system(self, system: SensorSystem) -> Self:
         """The same loads and sensors with other values or weights."""
@@ -92,28 +97,35 @@ class Solver:
         other.system = system
         return other
 
-    def factor(self, model: MaterialModel, parameters: Parameters) -> SuperLU:
-        """Of A(θ)."""
+    def conductances(self, model: MaterialModel, parameters: Parameters) -> Float[np.ndarray, " link"]:
+        """c(θ) of every link."""
         log, _ = model.log_coefficient(parameters, self.subcells.interpolation)
-        return self._factor(self.subcells.conductances(log)[0])
+        return self.subcells.conductances(log)[0]
+
+    def factor(self, conductances: Float[np.ndarray, " link"]) -> SuperLU:
+        """Of A."""
+        return factorised(self.links.assemble(conductance=conductances), symmetric=True)
 
     def predicted(self, model: MaterialModel, parameters: Parameters) -> Values:
         """H u."""
-        return self.sensors @ self.factor(model, parameters).solve(self.moments)
+        conductances = self.conductances(model, parameters)
+        return self.sensors @ self.factor(conductances).solve(self.inflow(conductances)) + self.offset
+
+    def inflow(self, conductances: Float[np.ndarray, " link"]) -> Float[np.ndarray, "unknown pair"]:
+        """Into unknown cells, from loads inside and on the outline."""
+        return right_side(self.moments, self.outline, self.difference, conductances)
 
     def linearised(self, model: MaterialModel, parameters: Parameters) -> "Linearised":
         """Derivatives at a state."""
         log, by_parameters = model.log_coefficient(parameters, self.subcells.interpolation)
         conductances, slopes = self.subcells.conductances(log)
-        factor = self._factor(conductances)
-        difference = self.links.difference[:, self.links.unknown].tocsr()
+        factor = self.factor(conductances)
         changes = (self.subcells.gathered(slopes) @ by_parameters).tocsr()
-        responses = factor.solve(self.moments)
+        responses = factor.solve(self.inflow(conductances))
         green = factor.solve(self.sensors.T.toarray())
-        return Linearised(self, changes, difference @ responses, difference @ green, self.sensors @ responses)
-
-    def _factor(self, conductances: Float[np.ndarray, " link"]) -> SuperLU:
-        return factorised(self.links.assemble(conductance=conductances), symmetric=True)
+        drops = self.difference @ responses
+        drops = drops if self.outline is None else drops - self.outline.given
+        return Linearised(self, changes, drops, self.difference @ green, self.sensors @ responses + self.offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +135,7 @@ class Linearised:
     solver: Solver
     #: C = ∂c/∂θ.
     changes: sparse.csr_array
-    #: D u and D g.
+    #: D u, less what is given at the outline, and D g.
     drops: Float[np.ndarray, "link pair"]
     green: Float[np.ndarray, "link sensor"]
     predicted: Values

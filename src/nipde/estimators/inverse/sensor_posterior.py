@@ -1,5 +1,6 @@
 """Posterior of a fit to sensors: Cov(θ) = (JᵀwJ + R)⁻¹, carried to responses and to log b by their derivatives."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,8 +11,9 @@ from jaxtyping import Float
 from scipy.sparse.linalg import SuperLU
 
 from nipde.context.sensors import Sensors
-from nipde.discretisation.domain import load_moments
+from nipde.discretisation.domain import OutlineData, load_moments, right_side
 from nipde.discretisation.interpolation import Interpolation, multilinear
+from nipde.discretisation.load_case import LoadCase
 from nipde.estimators.inverse.inverse_problem import Candidate
 from nipde.estimators.inverse.output_error import Fit
 from nipde.grid import Grid
@@ -35,30 +37,35 @@ class SensorPosterior:
     #: Deviation of a gain that all loads have in common, where gains are unknown.
     common_gain: float = 0.0
 
-    def response_deviation(self, loads: Loads) -> Loads:
+    def response_deviation(self, loads: Loads, outline: Sequence[LoadCase] = ()) -> Loads:
         """Of responses at unknown nodes; 0 where they are given."""
         near, solver = self.best.near, self.best.near.solver
-        domain = solver.domain
-        difference = solver.links.difference[:, solver.links.unknown].tocsr()
-        right = load_moments(loads, self.grid, domain, self.interpolation, split=False)
-        responses = self._factor.solve(right)
-        drops = difference @ responses
+        domain, data = solver.domain, OutlineData.of(outline, solver.domain)
+        moments = load_moments(loads, self.grid, domain, self.interpolation, split=False)
+        given = 0.0 if data is None else data.given
+
+        def solved(fit: Fit) -> tuple[SuperLU, Float[np.ndarray, "unknown pair"]]:
+            conductances = solver.conductances(fit.model, fit.parameters)
+            factor = solver.factor(conductances)
+            return factor, factor.solve(right_side(moments, data, solver.difference, conductances))
+
+        factor, responses = solved(self.best.fit)
+        drops = solver.difference @ responses - given
         inner = self.grid.unknown if domain.cells is None else domain.cells.shape.holds_nodes(self.grid)
-        nodes = (
-            Sensors.at(np.stack([x[inner] for x in self.grid.coordinates], -1)).matrix(solver.grid) @ domain.to_nodes
-        )
-        green = difference @ self._factor.solve(nodes.T.toarray())
+        at = Sensors.at(np.stack([x[inner] for x in self.grid.coordinates], -1)).matrix(solver.grid)
+        nodes = at @ domain.to_nodes
+        values = nodes @ responses + at @ (domain.from_given @ np.broadcast_to(given, drops.shape))
+        green = solver.difference @ factor.solve(nodes.T.toarray())
         changes = near.changes[:, near.active]
         variance = np.zeros((len(loads), self.grid.size))
         inner = np.flatnonzero(inner)
         for number, drop in enumerate(drops.T):
             rows = changes.T @ (green * drop[:, None])
-            response = nodes @ responses[:, number]
+            response = values[:, number]
             errors = self.relative_error**2 * np.mean(response**2) + (self.common_gain * response) ** 2
             variance[number, inner] = self._summed(rows) + errors
         for other in self.others:
-            apart = responses - solver.factor(other.model, other.parameters).solve(right)
-            variance[:, inner] += (nodes @ apart).T ** 2
+            variance[:, inner] += (nodes @ (responses - solved(other)[1])).T ** 2
         return self.widened * np.sqrt(variance).reshape(loads.shape)
 
     def log_deviation(self) -> Float[np.ndarray, "*space"]:
@@ -89,7 +96,3 @@ class SensorPosterior:
     def _root(self) -> Float[np.ndarray, "active active"]:
         """Lower Cholesky factor of JᵀwJ + R."""
         return np.asarray(dense.cholesky(self.best.curvature + self.best.precision, lower=True))
-
-    @cached_property
-    def _factor(self) -> SuperLU:
-        return self.best.near.solver.factor(self.best.fit.model, self.best.fit.parameters)

@@ -1,0 +1,207 @@
+"""-∇·(b ∇u) = f on a specimen of any shape by linear triangles: b is constant in every one.
+
+Another discretisation than the cut cells that estimators solve with, for reference data: its mesh follows the outline.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sparse
+import shapely
+from jaxtyping import Float, Int
+from scipy.sparse.linalg import SuperLU, splu
+from scipy.spatial import Delaunay
+
+from nipde.discretisation.load_case import Function, LoadCase, at_points
+from nipde.discretisation.parts import DirichletPart, RobinPart, Specimen, Terminal
+from nipde.errors import PhysicsError
+from nipde.physics.balance import check_positive
+from nipde.shape import Shape
+
+#: Vertices inside keep this distance from the outline, in spacings.
+AWAY = 0.55
+#: Sides of the outline that meet at a larger angle have a corner between them, which the mesh keeps.
+CORNER = np.deg2rad(12)
+Points = Float[np.ndarray, "point axis"]
+
+
+@dataclass(frozen=True, eq=False)
+class Triangulation:
+    """Vertices, corners of the triangles, and the edges on the outline with the part that each belongs to."""
+
+    vertices: Points
+    triangles: Int[np.ndarray, "triangle 3"]
+    edges: Int[np.ndarray, "edge 2"]
+    parts: tuple[str, ...]
+
+    @cached_property
+    def centres(self) -> Points:
+        """Of the triangles."""
+        return self.vertices[self.triangles].mean(axis=1)
+
+    @cached_property
+    def areas(self) -> Float[np.ndarray, " triangle"]:
+        """Of the triangles."""
+        (ax, ay), (bx, by) = (self.vertices[self.triangles[:, k]].T - self.vertices[self.triangles[:, 0]].T
+                              for k in (1, 2))  # fmt: skip
+        return np.abs(ax * by - ay * bx) / 2
+
+    @cached_property
+    def slopes(self) -> Float[np.ndarray, "triangle 3 axis"]:
+        """∇N of every corner."""
+        corners = self.vertices[self.triangles]
+        opposite = np.roll(corners, -2, axis=1) - np.roll(corners, -1, axis=1)
+        normals = np.stack([-opposite[..., 1], opposite[..., 0]], axis=-1)
+        heights = np.sum(normals * (corners - np.roll(corners, -1, axis=1)), axis=-1)
+        return np.asarray(normals / heights[..., None])
+
+    @cached_property
+    def mass(self) -> sparse.csr_array:
+        """∫ N N."""
+        return self._assembled(self.areas[:, None, None] / 12 * (1 + np.eye(3)))
+
+    def stiffness(self, coefficient: Float[np.ndarray, " triangle"]) -> sparse.csr_array:
+        """∫ b ∇N ∇N."""
+        return self._assembled((self.areas * coefficient)[:, None, None] * (self.slopes @ self.slopes.swapaxes(1, 2)))
+
+    def at(self, points: Points) -> sparse.csr_array:
+        """Rows of N at points inside; of those between an arc and its chord by the nearest triangle."""
+        tree = shapely.STRtree(shapely.polygons(self.vertices[self.triangles]))
+        found = tree.nearest(shapely.points(points))
+        corners, slopes = self.vertices[self.triangles[found]], self.slopes[found]
+        shares = 1 / 3 + np.einsum("pka,pa->pk", slopes, points - corners.mean(axis=1))
+        rows = np.repeat(np.arange(len(points)), 3)
+        return sparse.csr_array(
+            (shares.ravel(), (rows, self.triangles[found].ravel())), shape=(len(points), len(self.vertices))
+        )
+
+    def _assembled(self, entries: Float[np.ndarray, "triangle 3 3"]) -> sparse.csr_array:
+        rows, columns = np.repeat(self.triangles, 3, axis=1).ravel(), np.tile(self.triangles, (1, 3)).ravel()
+        return sparse.csr_array((entries.ravel(), (rows, columns)), shape=(len(self.vertices),) * 2)
+
+
+@dataclass(frozen=True, eq=False)
+class TriangleConduction:
+    """One specimen; b > 0 in every triangle."""
+
+    mesh: Triangulation
+    coefficient: Float[np.ndarray, " triangle"]
+    specimen: Specimen
+
+    def __post_init__(self) -> None:
+        check_positive(self.coefficient, "coefficient")
+        if any(isinstance(one, Terminal) for one in self.specimen.conditions.values()):
+            raise PhysicsError(expected="parts without terminals", got="a terminal", remedy="use conduction instead")
+
+    def solve(
+        self, moments: Float[np.ndarray, "vertex pair"], cases: Sequence[LoadCase] = ()
+    ) -> Float[np.ndarray, "vertex pair"]:
+        """Responses to ∫ N f of loads inside, and to loads on the outline, one case per pair."""
+        known = {name: self.specimen.condition(name) for name in self.specimen.shape.parts}
+        right, values = np.array(moments, dtype=np.float64), np.zeros(np.shape(moments))
+        for pair, case in enumerate(cases):
+            case.check(known)
+            for part, flux in case.fluxes.items():
+                right[:, pair] += self._edge_moments(part, flux)
+            for part, value in case.values.items():
+                condition = known[part]
+                if isinstance(condition, RobinPart):
+                    right[:, pair] += condition.coefficient * self._edge_moments(part, value)
+                else:
+                    held = np.unique(self._edges(part))
+                    values[held, pair] = at_points(value, self.mesh.vertices[held])
+        right -= self.matrix @ values
+        values[self.free] = self._factor.solve(right[self.free])
+        return values
+
+    @cached_property
+    def matrix(self) -> sparse.csr_array:
+        """Of all vertices, with the contacts of Robin parts."""
+        total, count = self.mesh.stiffness(self.coefficient), len(self.mesh.vertices)
+        for part, condition in self.specimen.conditions.items():
+            if isinstance(condition, RobinPart):
+                edges = self._edges(part)
+                each = condition.coefficient * self._lengths(edges)[:, None, None] / 6 * (1 + np.eye(2))
+                places = (np.repeat(edges, 2, axis=1).ravel(), np.tile(edges, (1, 2)).ravel())
+                total = total + sparse.csr_array((each.ravel(), places), shape=(count, count))
+        return sparse.csr_array(total)
+
+    @cached_property
+    def free(self) -> Int[np.ndarray, " vertex"]:
+        """Vertices whose value is not given."""
+        fixed = [part for part, one in self.specimen.conditions.items() if isinstance(one, DirichletPart)]
+        held = np.unique(np.concatenate([self._edges(part).ravel() for part in fixed] or [np.zeros(0, int)]))
+        return np.setdiff1d(np.arange(len(self.mesh.vertices)), held)
+
+    @cached_property
+    def _factor(self) -> SuperLU:
+        inner = self.matrix[self.free][:, self.free].tocsc()
+        return splu(inner, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+
+    def _edges(self, part: str) -> Int[np.ndarray, "edge 2"]:
+        return self.mesh.edges[np.array([one == part for one in self.mesh.parts])]
+
+    def _lengths(self, edges: Int[np.ndarray, "edge 2"]) -> Float[np.ndarray, " edge"]:
+        return np.linalg.norm(np.diff(self.mesh.vertices[edges], axis=1)[:, 0], axis=1)
+
+    def _edge_moments(self, part: str, flux: float | Function) -> Float[np.ndarray, " vertex"]:
+        """∫ N q along a part, q at two points of every edge."""
+        edges, moments = self._edges(part), np.zeros(len(self.mesh.vertices))
+        ends, lengths = self.mesh.vertices[edges], self._lengths(edges)
+        for share in (0.5 - 0.5 / np.sqrt(3), 0.5 + 0.5 / np.sqrt(3)):
+            q = at_points(flux, (1 - share) * ends[:, 0] + share * ends[:, 1])
+            np.add.at(moments, edges[:, 0], lengths / 2 * (1 - share) * q)
+            np.add.at(moments, edges[:, 1], lengths / 2 * share * q)
+        return moments
+
+
+def triangulated(shape: Shape, spacing: float) -> Triangulation:
+    """Triangles of about this size that follow the outline; parts begin and end at vertices."""
+    rings, names = zip(
+        *(_resampled(ring, sides, spacing) for ring, sides in zip(shape.rings, shape.sides, strict=True)), strict=True
+    )
+    low, high = np.array(shape.region.bounds).reshape(2, 2)
+    x, y = np.arange(low[0], high[0], spacing), np.arange(low[1], high[1], spacing * np.sqrt(0.75))
+    shifted = x + spacing / 2 * (np.arange(len(y)) % 2)[:, None]
+    lattice = np.stack([shifted, np.broadcast_to(y[:, None], shifted.shape)], axis=-1).reshape(-1, 2)
+    region = shapely.Polygon(rings[0], rings[1:])
+    shapely.prepare(region.boundary)
+    near = shapely.dwithin(region.boundary, shapely.points(lattice), AWAY * spacing)
+    inner = lattice[shapely.contains_xy(region, *lattice.T) & ~near]
+    vertices = np.concatenate([*rings, inner])
+    triangles = Delaunay(vertices).simplices
+    triangles = triangles[shapely.contains_xy(region, *vertices[triangles].mean(axis=1).T)]
+    starts = np.cumsum([0, *(len(ring) for ring in rings)])
+    edges = np.concatenate([
+        np.stack([np.arange(a, b), np.roll(np.arange(a, b), -1)], axis=-1)
+        for a, b in pairwise(starts.tolist())
+    ])  # fmt: skip
+    mesh = Triangulation(vertices, triangles, edges, tuple(name for each in names for name in each))
+    if abs(mesh.areas.sum() - region.area) > 1e-9 * region.area:
+        raise PhysicsError(
+            expected="triangles that fill the outline", got=f"{mesh.areas.sum() / region.area:.6f} of its area",
+            remedy="use a smaller spacing: parts of the outline are closer to each other",
+        )  # fmt: skip
+    return mesh
+
+
+def _resampled(ring: Points, sides: tuple[str, ...], spacing: float) -> tuple[Points, list[str]]:
+    """Vertices about a spacing apart on a ring, corners and ends of parts among them; the part of every side."""
+    before, after = ring - np.roll(ring, 1, 0), np.roll(ring, -1, 0) - ring
+    turn = np.abs(np.angle((after[:, 0] + 1j * after[:, 1]) / (before[:, 0] + 1j * before[:, 1])))
+    change = np.array([sides[k] != sides[k - 1] for k in range(len(sides))])
+    kept = np.flatnonzero((turn > CORNER) | change)
+    kept = kept if len(kept) else np.array([0])
+    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(after, axis=1))])
+    closed = np.vstack([ring, ring[:1]])
+    points, names = [], []
+    for start, end in zip(kept, [*kept[1:], kept[0] + len(ring)], strict=True):
+        first, last = along[start], along[end % len(ring)] + (along[-1] if end >= len(ring) else 0.0)
+        count = max(1, round((last - first) / spacing))
+        at = (first + (last - first) * np.arange(count) / count) % along[-1]
+        points.append(np.stack([np.interp(at, along, closed[:, k]) for k in (0, 1)], axis=-1))
+        names += [sides[start]] * count
+    return np.concatenate(points), names

@@ -1,0 +1,79 @@
+"""Linear triangles on a specimen: against scikit-fem, exact solutions, and what the mesh must be."""
+
+import numpy as np
+import pytest
+from skfem import Basis, BilinearForm, ElementTriP0, ElementTriP1, MeshTri, asm
+from skfem.helpers import dot, grad
+
+from nipde.discretisation.load_case import LoadCase
+from nipde.discretisation.parts import DirichletPart, RobinPart, Specimen, Terminal
+from nipde.errors import PhysicsError
+from nipde.physics.triangles import TriangleConduction, triangulated
+from nipde.shape import Shape
+
+CENTRE = (0.5, 0.5)
+SHAPES = {
+    "disc": Shape.disc(CENTRE, 0.45),
+    "ring": Shape.disc(CENTRE, 0.45, hole=0.15),
+    "L": Shape.polygon([(0, 0), (1, 0), (1, 0.5), (0.5, 0.5), (0.5, 1), (0, 1)], sides=tuple("abcdef")),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_mesh_follows_the_outline_and_its_parts(name):
+    shape = SHAPES[name]
+    mesh = triangulated(shape, 0.02)
+    assert mesh.areas.sum() == pytest.approx(shape.region.area, rel=1e-3)
+    assert mesh.areas.min() > 0.1 * mesh.areas.mean()
+    for part, line in shape.parts.items():
+        own = mesh.edges[[one == part for one in mesh.parts]]
+        length = np.linalg.norm(np.diff(mesh.vertices[own], axis=1)[:, 0], axis=1).sum()
+        assert length == pytest.approx(line.length, rel=1e-3)
+
+
+def test_matrices_are_those_of_scikit_fem():
+    mesh = triangulated(SHAPES["ring"], 0.05)
+    b = np.random.default_rng(0).uniform(1, 5, len(mesh.triangles))
+    other = MeshTri(mesh.vertices.T, mesh.triangles.T)
+    basis = Basis(other, ElementTriP1())
+    at = Basis(other, ElementTriP0()).interpolate(b)
+    stiffness = asm(BilinearForm(lambda u, v, w: w.b * dot(grad(u), grad(v))), basis, b=at)
+    assert abs(mesh.stiffness(b) - stiffness).max() < 1e-12
+    assert abs(mesh.mass - asm(BilinearForm(lambda u, v, w: u * v), basis)).max() < 1e-15
+    points = np.array([(0.7, 0.71), (0.3, 0.6), (0.5, 0.3)])
+    assert abs(mesh.at(points) - basis.probes(points.T)).max() < 1e-10
+
+
+def test_planes_are_exact_with_given_values_and_fluxes():
+    shape = SHAPES["L"]
+    mesh = triangulated(shape, 0.06)
+    law = TriangleConduction(mesh, np.full(len(mesh.triangles), 3.0), Specimen(shape, {"f": DirichletPart()}))
+    outwards = {"a": (0, -1), "b": (1, 0), "c": (0, 1), "d": (1, 0), "e": (0, 1)}
+    case = LoadCase(
+        values={"f": lambda x, y: 1 + 2 * x - y}, fluxes={part: 3 * (2 * n[0] - n[1]) for part, n in outwards.items()}
+    )
+    found = law.solve(np.zeros((len(mesh.vertices), 1)), [case])[:, 0]
+    np.testing.assert_allclose(found, 1 + 2 * mesh.vertices[:, 0] - mesh.vertices[:, 1], atol=1e-10)
+
+
+def test_a_disc_with_a_robin_rim_is_second_order():
+    errors = []
+    for spacing in (0.04, 0.02):
+        mesh = triangulated(SHAPES["disc"], spacing)
+        specimen = Specimen(SHAPES["disc"], {"rim": RobinPart(4.0)})
+        law = TriangleConduction(mesh, np.full(len(mesh.triangles), 2.0), specimen)
+        found = law.solve(mesh.mass @ np.ones((len(mesh.vertices), 1)), [LoadCase(values={"rim": 0.3})])[:, 0]
+        r = np.hypot(*(mesh.vertices - CENTRE).T)
+        errors.append(np.abs(found - (0.3 + 0.45 / 8 + (0.45**2 - r**2) / 8)).max())
+    assert errors[1] < errors[0] / 3
+    assert errors[1] < 2e-4
+
+
+def test_terminals_and_crowded_outlines_are_refused():
+    mesh = triangulated(SHAPES["disc"], 0.1)
+    with pytest.raises(PhysicsError, match="terminal"):
+        TriangleConduction(mesh, np.ones(len(mesh.triangles)), Specimen(SHAPES["disc"], {"rim": Terminal(0.1)}))
+    spike = [(0, 0), (1, 0), (1, 1), (0, 1), (0, 0.55), (0.345, 0.5), (0, 0.45)]
+    hole = [(0.35, 0.35), (0.65, 0.35), (0.65, 0.65), (0.35, 0.65)]
+    with pytest.raises(PhysicsError, match="smaller spacing"):
+        triangulated(Shape.polygon(spike, holes=[hole]), 0.1)
