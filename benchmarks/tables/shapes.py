@@ -50,7 +50,7 @@ def specimens(measured: dict[str, Any]) -> str:
         for row in measured["rows"] if not row["penalty"]
     ]  # fmt: skip
     return table(head, rows) + (
-        f"\n{percent(measured['noise'])} noise; 50 pairs, 20 of wells; sensors on the nodes of a 21² grid inside, or 40 "
-        "of them. Loads inside are known at nodes of the specimen only. Data of linear triangles that follow the "
+        f"\n{percent(measured['noise'])} noise; 50 pairs, 20 of wells; sensors on nodes of a 21² grid, or on 40 "
+        "of these. Data of linear triangles that follow the "
         "outline. Factors of the bands are those of rectangles. Of total variation, in brackets, on how many systems.\n"
     )

@@ -18,13 +18,17 @@ from shapely.geometry import LineString, MultiLineString, Polygon, box
 from shapely.geometry.base import BaseGeometry
 from shapely.ops import substring
 
-from nipde.errors import GridError
+from nipde.errors import GridError, needing
 from nipde.grid import Grid
 
 #: The part of the outline that no other part names.
 REST = "rest"
 #: Distance from the outline at which a line is still on it, as a share of the specimen's size.
 ON = 1e-6
+#: Bytes of a file with an outline.
+LARGEST = 2**26
+#: Length of a side that gets the name of the box's, as a share of it.
+LEAST_SIDE = 0.1
 Points = Float[np.ndarray, "point axis"]
 Where = Callable[[Float[np.ndarray, " point"], Float[np.ndarray, " point"]], Bool[np.ndarray, " point"]]
 
@@ -92,8 +96,19 @@ class Shape:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """From GeoJSON, a polygon and lines with a property `name`, its parts; or a CSV of x and y, its corners."""
+        """From a file.
+
+        GeoJSON: a polygon, and lines with a property `name`, its parts. CSV: x and y of its corners. A mesh that meshio
+        reads, such as .msh, .vtk or .inp: its outline.
+        """
         path = Path(path)
+        if not path.is_file() or path.stat().st_size > LARGEST:
+            got = "no such file" if not path.is_file() else f"{path.stat().st_size:,} bytes"
+            raise GridError(
+                path.name, expected=f"a file of at most {LARGEST:,} bytes", got=got, remedy="check the outline"
+            )
+        if path.suffix.lower() not in (".csv", ".geojson", ".json"):
+            return cls.of(shapely.union_all(_elements(path)))
         if path.suffix.lower() == ".csv":
             return cls.polygon(_corners(path))
         try:
@@ -153,6 +168,24 @@ class Shape:
         lines = [substring(ring, *piece, normalized=True) for piece in pieces]
         return self.with_part(name, MultiLineString([one for one in lines if isinstance(one, LineString)]))
 
+    def with_sides(self) -> Self:
+        """Straight sides along the box around it that have no name yet are left, right, bottom and top."""
+        low, high = np.array(self.region.bounds).reshape(2, 2)
+        ends, close = np.stack([self.rings[0], np.roll(self.rings[0], -1, 0)], 1), ON * self.scale
+        names = list(self.sides[0])
+        for name, (axis, place) in {
+            "left": (0, low), "right": (0, high), "bottom": (1, low), "top": (1, high)
+        }.items():  # fmt: skip
+            along = np.all(np.abs(ends[..., axis] - place[axis]) <= close, axis=1)
+            length = np.ptp(ends[along][..., 1 - axis], axis=1).sum()
+            if length >= LEAST_SIDE * (high - low)[1 - axis]:
+                names = [name if here and old == REST else old for old, here in zip(names, along, strict=True)]
+        return replace(self, sides=(tuple(names), *self.sides[1:]))
+
+    def transformed(self, *, scale: tuple[float, ...] = (1.0, 1.0), shift: tuple[float, ...] = (0.0, 0.0)) -> Self:
+        """In other units of length, or measured from another origin."""
+        return replace(self, rings=tuple(ring * np.array(scale) + np.array(shift) for ring in self.rings))
+
     @cached_property
     def region(self) -> Polygon:
         """What lies inside the outer ring and outside of the others."""
@@ -176,9 +209,14 @@ class Shape:
         """Whether points lie inside."""
         return np.asarray(shapely.contains_xy(self.region, points[:, 0], points[:, 1]))
 
+    def covers(self, points: Points) -> Bool[np.ndarray, " point"]:
+        """Whether points lie inside or on the outline, to rounding."""
+        near = shapely.dwithin(self.region, shapely.points(np.asarray(points)), ON * self.scale)
+        return np.asarray(near)
+
     def holds_nodes(self, grid: Grid) -> Bool[np.ndarray, "*space"]:
-        """Whether nodes of a grid lie inside."""
-        return self.contains(np.stack([x.ravel() for x in grid.coordinates], axis=-1)).reshape(grid.shape)
+        """Whether nodes of a grid lie inside or on the outline."""
+        return self.covers(np.stack([x.ravel() for x in grid.coordinates], axis=-1)).reshape(grid.shape)
 
     @property
     def _middles(self) -> list[Points]:
@@ -236,6 +274,24 @@ def _corners(path: Path) -> Points:
         raise GridError(
             path.name, expected="two columns of numbers, x and y", got=str(error), remedy="export the corners again"
         ) from error
+
+
+def _elements(path: Path) -> np.ndarray:
+    """Triangles and quadrilaterals of a mesh."""
+    with needing("meshio", extra="report"):
+        import meshio
+    try:
+        mesh = meshio.read(path)
+    except (Exception, SystemExit) as error:
+        raise GridError(
+            path.name, expected="GeoJSON, a .csv of corners, or a mesh that meshio reads",
+            got=str(error).split("\n")[0] or type(error).__name__, remedy="export the outline again",
+        ) from error  # fmt: skip
+    corners = [mesh.points[block.data[:, : 3 if "triangle" in block.type else 4], :2]
+               for block in mesh.cells if block.type.startswith(("triangle", "quad"))]  # fmt: skip
+    if not corners:
+        raise GridError(path.name, expected="triangles or quadrilaterals", got="none", remedy="export a plane mesh")
+    return np.concatenate([np.asarray(shapely.polygons(each)) for each in corners])
 
 
 def _open(ring: Points) -> Points:

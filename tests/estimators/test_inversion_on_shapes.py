@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse.linalg import splu
 from skfem import Basis, BilinearForm, ElementTriP0, ElementTriP1, MeshTri, asm
 from skfem.helpers import dot, grad
@@ -9,10 +10,10 @@ from skfem.helpers import dot, grad
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.context.sensors import Sensors
 from nipde.discretisation.domain import domain_of
-from nipde.discretisation.interpolation import extended
+from nipde.discretisation.interpolation import extension_from
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Specimen, Terminal
-from nipde.errors import GridError, KernelError, PairsError, PhysicsError
+from nipde.errors import GridError, PairsError, PhysicsError
 from nipde.estimators.inverse.material_models import MaternField
 from nipde.estimators.inverse.output_error import SensorSystem, Solver
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
@@ -129,8 +130,17 @@ def test_bands_hold_and_are_said_to_be_of_rectangles(found):
     off = np.abs(law.solve(loads)[:, inside] - exact[QUERIES])
     assert np.mean(off <= 1.645 * law.posterior.response_deviation(loads)[:, inside]) > 0.7
     assert "all calibration systems are rectangles" in kernel.not_calibrated
-    with pytest.raises(KernelError):
-        law.solve_transposed(loads)
+
+
+def test_the_kernel_is_linear_and_has_its_transpose(found):
+    kernel, pairs, *_ = found
+    rng = np.random.default_rng(0)
+    first, second = torch.as_tensor(rng.standard_normal((2, 1, 1, *GRID.shape)))
+    weights = torch.tensor(GRID.weights)
+    there, back = ((weights * second * (kernel @ first)).sum(), (weights * first * (kernel.T @ second)).sum())
+    assert float(there) == pytest.approx(float(back), rel=1e-9)
+    np.testing.assert_allclose(kernel @ (2 * first - second), 2 * (kernel @ first) - kernel @ second, atol=1e-9)
+    assert np.array_equal(kernel.interior, pairs.specimen.shape.holds_nodes(GRID))
 
 
 def test_a_rectangle_as_a_shape_is_the_box():
@@ -258,7 +268,11 @@ def test_loads_of_other_parts_or_of_no_specimen_are_refused():
 def test_loads_are_continued_beyond_the_outline():
     inside = CASES["disc"][1].shape.holds_nodes(GRID)
     plane = (1 + 2 * X - 3 * Y)[None]
-    np.testing.assert_allclose(extended(np.where(inside, plane, 0.0), GRID, inside), plane, atol=1e-9)
+    extend = extension_from(inside, GRID)
+    np.testing.assert_allclose(extend(np.where(inside, plane, 0.0)), plane, atol=1e-9)
+    first, second = np.random.default_rng(0).standard_normal((2, 1, *GRID.shape))
+    assert np.sum(extend(first * inside) * second) == pytest.approx(np.sum(first * extend.transposed(second)))
+    assert extension_from(np.ones(GRID.shape, dtype=bool), GRID) is None
 
 
 def test_sensors_outside_of_the_specimen_are_refused():

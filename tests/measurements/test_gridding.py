@@ -7,7 +7,7 @@ from nipde.boundary import Dirichlet, Periodic
 from nipde.errors import MeasurementError
 from nipde.grid import Grid
 from nipde.measurements.gridding import choose_grid, find_lattice, put_on_grid
-from nipde.measurements.locate import PointData
+from nipde.measurements.point_data import PointData
 from tests.measurements.refused import refused
 
 DIRICHLET = (Dirichlet(), Dirichlet())

@@ -77,3 +77,14 @@ def test_terminals_and_crowded_outlines_are_refused():
     hole = [(0.35, 0.35), (0.65, 0.35), (0.65, 0.65), (0.35, 0.65)]
     with pytest.raises(PhysicsError, match="smaller spacing"):
         triangulated(Shape.polygon(spike, holes=[hole]), 0.1)
+
+
+def test_a_refined_mesh_is_the_same_specimen():
+    mesh = triangulated(SHAPES["ring"], 0.05)
+    finer = mesh.refined()
+    np.testing.assert_allclose(finer.areas.reshape(-1, 4), np.repeat(mesh.areas[:, None] / 4, 4, axis=1), rtol=1e-9)
+    assert len(finer.edges) == 2 * len(mesh.edges)
+    b = np.random.default_rng(0).uniform(1, 5, len(mesh.triangles))
+    plane = mesh.vertices @ (2.0, -1.0), finer.vertices @ (2.0, -1.0)
+    energies = [u @ one.stiffness(k) @ u for u, one, k in zip(plane, (mesh, finer), (b, np.repeat(b, 4)), strict=True)]
+    assert energies[0] == pytest.approx(energies[1], rel=1e-9)

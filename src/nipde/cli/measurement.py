@@ -1,5 +1,6 @@
 """The options by which a verb reads a measurement: its file, and what the file does not say itself."""
 
+from collections.abc import Callable
 from typing import Any
 
 from jsonargparse import ArgumentParser
@@ -7,6 +8,7 @@ from jsonargparse import ArgumentParser
 from nipde.cli.arguments import path
 from nipde.errors import MeasurementError
 from nipde.measurements.measurement import Measurement
+from nipde.measurements.outline import PartDescription
 from nipde.measurements.read import read
 
 OPTIONS = {
@@ -15,6 +17,17 @@ OPTIONS = {
     "--load": "column or array with the applied load, such as rate (pumping per area)",
     "--nodes": "for scattered points: number of grid points to interpolate to, such as 21 or 41,21",
     "--scale": "size of a pixel, for camera data, such as '0.05 mm/px'",
+    "--outline": "file with the outline of the specimen, in the coordinates of the measurement: GeoJSON, a csv of its "
+    "corners, or a mesh; sides along its box are left, right, bottom and top, holes are hole 1, hole 2, …",
+    "--dirichlet": "parts of the outline where the response is given in all tests, such as left=0,'hole 1'=2.5",
+    "--flux": "parts with a flux into the specimen in all tests, such as right=3 (load · length); others have none",
+    "--robin": "parts in contact with surroundings at 0, with flux per difference, such as window=12",
+}
+#: Option of a part -> its description by a number.
+PARTS: dict[str, Callable[[str], PartDescription]] = {
+    "dirichlet": lambda number: PartDescription("dirichlet", number),
+    "flux": lambda number: PartDescription("neumann", number),
+    "robin": lambda number: PartDescription("robin", 0.0, number),
 }
 
 
@@ -36,6 +49,12 @@ def measurement_of(options: Any) -> Measurement:
         load=options.load.split(",") if options.load else None,
         nodes=_nodes(options.nodes),
         scale=options.scale or None,
+        outline=options.outline or None,
+        parts={
+            name: made(number)
+            for kind, made in PARTS.items()
+            for name, number in _parts(getattr(options, kind), f"--{kind}").items()
+        },
         files_anywhere=options.files_anywhere,
     )
 
@@ -48,6 +67,17 @@ def _units(text: str) -> dict[str, str]:
                 "--units", expected="name=unit,name=unit", got=repr(text), remedy="write x=m,load=m/d,response=m"
             )
     return {name.strip(): unit.strip() for name, _, unit in parts}
+
+
+def _parts(text: str, option: str) -> dict[str, str]:
+    """Numbers, or text with a unit, by part; of --dirichlet 0 where none is given."""
+    parts = [part.partition("=") for part in text.split(",") if part.strip()]
+    for name, _, number in parts:
+        if not name.strip() or not (number.strip() or option == "--dirichlet"):
+            raise MeasurementError(
+                option, expected="part=number,part=number", got=repr(text), remedy=f"write {option} left=2"
+            )
+    return {name.strip().strip("'\""): number.strip() or "0" for name, _, number in parts}
 
 
 def _nodes(text: str) -> list[int] | None:

@@ -51,7 +51,7 @@ class SensorPairs:
         if not bool(torch.isfinite(self.readings).any()):
             raise PairsError(expected="at least one reading", got="none", remedy="check the readings")
         if self.specimen is not None:
-            outside = ~self.specimen.shape.contains(self.sensors.points)
+            outside = ~self.specimen.shape.covers(self.sensors.points)
             if outside.any():
                 raise PairsError(
                     expected="sensors inside the specimen", got=f"{outside.sum()} of {len(outside)} outside",

@@ -15,7 +15,7 @@ import nipde
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.discovery.discovery import IDENTIFIABLE, Baseline, Discovery, HeldOut, check_text
-from nipde.discovery.material import check_options, material_of, phases_of
+from nipde.discovery.material import check_options, inside_only, material_of, phases_of
 from nipde.discovery.recommended_loads import recommend
 from nipde.errors import NipdeError, PairsError
 from nipde.kernels.base import Predictor
@@ -66,6 +66,11 @@ def discover(
     progress("held-out pairs")
     parts = split(pairs)
     by_readings = getattr(estimator, "from_sensors", False)
+    if measurement.specimen is not None and not by_readings:
+        raise PairsError(
+            expected="an estimator for specimens of any shape", got=type(estimator).__name__,
+            remedy="use output error, the default of nipde discover",
+        )  # fmt: skip
     readings = measurement.readings if by_readings else None
     subject: Any = pairs if readings is None else readings
     estimator = with_prior(estimator, piecewise_constant=piecewise_constant)
@@ -78,7 +83,9 @@ def discover(
     kernel: Any = _without_stiffness_score(estimate(subject))
     progress("material")
     material, deviation = material_of(kernel, level=level, unit=measurement.units.coefficient, quantity=quantity)
-    interior = np.asarray(pairs.grid.unknown)
+    interior = kernel.interior
+    if measurement.specimen is not None:
+        material, deviation = inside_only(material, interior), np.where(interior, deviation, np.nan)
     identifiable = (material.identifiable >= IDENTIFIABLE) & interior
     among = identifiable if identifiable.any() else interior
     count = getattr(kernel, "phases", None) or phases
@@ -86,11 +93,13 @@ def discover(
     compared = []
     context, queries = (parts[0], parts[1]) if parts else (pairs, None)
     judged_at = None if readings is None or parts is None else readings.take(list(parts[2]))
-    for name, other in (baselines or {}).items():
+    for name, other in (baselines or {}).items() if measurement.specimen is None else ():
         progress(name)
         compared.append(baseline(name, other, context, queries, judged_at=judged_at))
     progress("recommended loads")
-    loads = recommend(kernel, subject, count=recommendations, units=measurement.units, origin=measurement.origin)
+    # Candidates and their gains are those of a box: of other specimens none are recommended.
+    count = recommendations if measurement.specimen is None else 0
+    loads = recommend(kernel, subject, count=count, units=measurement.units, origin=measurement.origin)
     provenance = {
         "nipde": nipde.__version__,
         "torch": torch.__version__,
@@ -115,10 +124,13 @@ def split(pairs: Pairs) -> Split | None:
     return pairs.take(context.tolist()), pairs.take(queries.tolist()), tuple(queries.tolist())
 
 
-def predictions(kernel: Predictor, queries: Pairs, indices: tuple[int, ...]) -> HeldOut:
+def predictions(
+    kernel: Predictor, queries: Pairs, indices: tuple[int, ...], *, predicted: torch.Tensor | None = None
+) -> HeldOut:
     """Predicted responses to the queries; errors count measured nodes only."""
-    with torch.no_grad():
-        predicted = kernel.predict(queries.loads).to(queries.responses)
+    if predicted is None:
+        with torch.no_grad():
+            predicted = kernel.predict(queries.loads).to(queries.responses)
     mask = torch.ones_like(queries.responses, dtype=torch.bool)
     if queries.mask is not None:
         mask = queries.mask.expand_as(queries.responses)
@@ -140,11 +152,17 @@ def warm_started(estimator: Any, subject: Pairs | SensorPairs, parts: Split | No
         return estimator, None
     _, queries, indices = parts
     kernel = estimator(subject.take(np.setdiff1d(np.arange(subject.count), indices).tolist()))
-    held_out = predictions(kernel, queries, indices)
     if isinstance(subject, SensorPairs):
-        readings = subject.take(list(indices))
-        predicted = kernel.laws[0].readings(held_out.loads, readings.sensors.matrix)
-        held_out = replace(held_out, errors=errors_at(readings, predicted))
+        readings, law = subject.take(list(indices)), kernel.laws[0]
+        loads = readings.loads[:, 0].numpy()
+        fields = torch.as_tensor(law.solve(loads, readings.outline))[:, None]
+        held_out = predictions(kernel, queries, indices, predicted=fields.to(queries.responses))
+        if subject.specimen is not None:
+            held_out = replace(held_out, predicted=np.where(law.inside, held_out.predicted, np.nan))
+        at_sensors = law.readings(loads, readings.sensors.matrix, readings.outline)
+        held_out = replace(held_out, errors=errors_at(readings, at_sensors))
+    else:
+        held_out = predictions(kernel, queries, indices)
     return (partial(estimator.continued, kernel) if subject.count >= ENOUGH else estimator), held_out
 
 

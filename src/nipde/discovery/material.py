@@ -4,6 +4,8 @@ c is the calibrated factor of the weights, or the quantile of a normal distribut
 of log b on its side of the thresholds.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
@@ -45,8 +47,17 @@ def material_of(
     return material, factor / NORMAL[level] * deviation
 
 
+def inside_only(material: Material, inside: Bool[ndarray, "*space"]) -> Material:
+    """NaN outside of a specimen: there is no material."""
+    values, low, high, identifiable = (
+        np.where(inside, field, np.nan)
+        for field in (material.values, material.low, material.high, material.identifiable)
+    )
+    return replace(material, values=values, low=low, high=high, identifiable=identifiable)
+
+
 def phases_of(values: Field, *, deviation: Field, among: Bool[ndarray, "*space"], count: int = 2) -> Phases:
-    """`count` phases of b > 0 by Otsu's method on the nodes `among`; `deviation` is that of log b.
+    """`count` phases of b > 0 by Otsu's method on the nodes `among`; `deviation` is that of log b. NaN stays NaN.
 
     A coefficient without contrast is one phase, whatever the `count`.
     """
@@ -58,6 +69,7 @@ def phases_of(values: Field, *, deviation: Field, among: Bool[ndarray, "*space"]
     width = np.maximum(deviation, np.finfo(float).tiny)
     probability = norm.cdf((ends[labels + 1] - log) / width) - norm.cdf((ends[labels] - log) / width)
     medians = tuple(float(np.exp(np.median(log[among & (labels == phase)]))) for phase in range(len(cuts) + 1))
+    labels = np.where(np.isfinite(log), labels, np.nan) if np.isnan(log).any() else labels
     return Phases("otsu", tuple(np.exp(cuts).tolist()), labels, medians, probability)
 
 

@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sparse
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from nipde.discretisation.cut_cells import CutCells, cut_cells
-from nipde.discretisation.interpolation import Interpolation, extended, moments_on
+from nipde.discretisation.interpolation import Interpolation, extension_from, moments_on
 from nipde.discretisation.links import Links, OnLinks, links_of
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, RobinPart, Specimen, Terminal
@@ -68,15 +68,23 @@ def domain_of(grid: Grid, specimen: Specimen | None = None) -> Domain:
     return Domain(grid, links, cut.area, cut.length, cut.contact, cells.volume, to_nodes, from_given, cells)
 
 
+def known_loads(
+    loads: Float[np.ndarray, "pair *space"], grid: Grid, specimen: Specimen | None
+) -> Bool[np.ndarray, "*space"] | None:
+    """Nodes inside a specimen, and others where some load is not 0: there densities are known. None of a box."""
+    return None if specimen is None else specimen.shape.holds_nodes(grid) | np.any(loads != 0, axis=0)
+
+
 def load_moments(
-    loads: Float[np.ndarray, "pair *space"], grid: Grid, domain: Domain, kind: Interpolation, *, split: bool = True
-) -> Float[np.ndarray, "unknown pair"]:
+    loads: Float[np.ndarray, "pair *space"], grid: Grid, domain: Domain, kind: Interpolation, *, split: bool = True,
+    known: Bool[np.ndarray, "*space"] | None = None,
+) -> Float[np.ndarray, "unknown pair"]:  # fmt: skip
     """Cell integrals of load densities at the nodes of a grid on the same box, one column per pair.
 
-    Outside of a specimen they go on from the inside where all of them are 0.
+    Densities go on from the `known` nodes to the others; where `known` is None, all are.
     """
-    if domain.cells is not None and kind != "points":
-        loads = extended(loads, grid, domain.cells.shape.holds_nodes(grid) | np.any(loads != 0, axis=0))
+    extend = None if known is None or kind == "points" else extension_from(known, grid)
+    loads = loads if extend is None else extend(loads)
     moments = moments_on(loads, grid, to=domain.grid, kind=kind, split=split, volume=domain.volume)
     return np.asarray(domain.to_nodes.T @ moments.reshape(len(loads), -1).T)
 
@@ -134,7 +142,7 @@ def _ghost_nodes(cells: CutCells, links: Links) -> tuple[sparse.csr_array, spars
     for axis in range(2):
         for sign in (1, -1):
             step = np.eye(2, dtype=int)[axis] * sign
-            for place in np.argwhere(active):
+            for place in _rim(active):
                 beyond, behind = place + step, place - step
                 if np.any(beyond < 0) or np.any(beyond >= grid.shape) or active[tuple(beyond)]:
                     continue
@@ -154,10 +162,34 @@ def _ghost_nodes(cells: CutCells, links: Links) -> tuple[sparse.csr_array, spars
         for weights, link, share in each:
             of_unknown += [(node, at, value / len(each)) for at, value in weights.items()]
             of_given += [(node, link, share / len(each))] if link >= 0 else []
-    return (
-        _matrix(of_unknown, (grid.size, len(links.unknown))),
-        _matrix(of_given, (grid.size, len(cut.first))),
-    )
+    both = [_matrix(of_unknown, (grid.size, len(links.unknown))), _matrix(of_given, (grid.size, len(cut.first)))]
+    corners = _corner_nodes(active, {*links.unknown.tolist(), *rows})
+    return sparse.csr_array(corners @ both[0]), sparse.csr_array(corners @ both[1])
+
+
+def _corner_nodes(active: Bool[np.ndarray, "*space"], valued: set[int]) -> sparse.csr_array:
+    """From all nodes to all nodes: those across a corner from an active one get u_beside + u_above - u_active."""
+    entries = [(node, node, 1.0) for node in valued]
+    found: dict[int, list[tuple[int, int, int]]] = {}
+    for step in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+        for place in _rim(active):
+            ends = tuple(place + np.array(one) for one in (step, (step[0], 0), (0, step[1])))
+            if all(np.all(end >= 0) and np.all(end < active.shape) for end in ends):
+                corner, beside, above = (int(np.ravel_multi_index(end, active.shape)) for end in ends)
+                if corner not in valued and beside in valued and above in valued:
+                    found.setdefault(corner, []).append((beside, above, int(np.ravel_multi_index(place, active.shape))))
+    for corner, each in found.items():
+        for beside, above, place in each:
+            share = 1 / len(each)
+            entries += [(corner, beside, share), (corner, above, share), (corner, place, -share)]
+    return _matrix(entries, (active.size, active.size))
+
+
+def _rim(active: Bool[np.ndarray, "*space"]) -> Int[np.ndarray, "node axis"]:
+    """Active nodes next to one that is not, or across a corner from it."""
+    from scipy.ndimage import binary_erosion
+
+    return np.argwhere(active & ~binary_erosion(active, np.ones((3, 3), dtype=bool), border_value=1))
 
 
 def _matrix(entries: list[tuple[int, int, float]], shape: tuple[int, int]) -> sparse.csr_array:

@@ -5,14 +5,15 @@ multilinear values have not. Splines suit smooth loads, cosines those that vary 
 among zeros is a point source: its total counts, and nothing is interpolated around it.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sparse
-from jaxtyping import Bool, Float
-from scipy.sparse.linalg import splu
+from jaxtyping import Bool, Float, Int
+from scipy.sparse.linalg import SuperLU, splu
 
 from nipde.errors import GridError
 from nipde.grid import Axis, Grid
@@ -89,17 +90,42 @@ def interpolated_transposed(fields: Fields, grid: Grid, *, to: Grid, kind: Inter
     return fields
 
 
-def extended(fields: Fields, grid: Grid, known: Bool[np.ndarray, "*space"]) -> Fields:
-    """Fields known at some nodes, extrapolated to the others with the least second differences."""
-    if known.all():
-        return fields
+@dataclass(frozen=True, eq=False)
+class Extension:
+    """Fields known at some nodes, extrapolated to the others with the least second differences: E f."""
+
+    inside: Int[np.ndarray, " known"]
+    outside: Int[np.ndarray, " other"]
+    #: Of the squares of second differences: between other and known nodes, and the factor among others.
+    between: sparse.csr_array
+    factor: SuperLU
+
+    def __call__(self, fields: Fields) -> Fields:
+        """E f; what stood at the others does not matter."""
+        flat = np.array(fields, dtype=np.float64).reshape(len(fields), -1)
+        flat[:, self.outside] = -self.factor.solve(np.asarray(self.between @ flat[:, self.inside].T)).T
+        return flat.reshape(fields.shape)
+
+    def transposed(self, fields: Fields) -> Fields:
+        """Eᵀ f; 0 at the others."""
+        flat = np.array(fields, dtype=np.float64).reshape(len(fields), -1)
+        flat[:, self.inside] -= (self.between.T @ self.factor.solve(flat[:, self.outside].T)).T
+        flat[:, self.outside] = 0.0
+        return flat.reshape(fields.shape)
+
+
+def extension_from(known: Bool[np.ndarray, "*space"], grid: Grid) -> Extension | None:
+    """From these nodes of a grid to all of them; None where all are known."""
+    return None if known.all() else _extension(grid, np.ascontiguousarray(known, dtype=bool).tobytes())
+
+
+@lru_cache(maxsize=8)
+def _extension(grid: Grid, known: bytes) -> Extension:
+    mask = np.frombuffer(known, dtype=bool)
+    inside, outside = np.flatnonzero(mask), np.flatnonzero(~mask)
     bending = second_differences(grid)
-    form = sparse.csc_array(bending.T @ bending)
-    inside, outside = np.flatnonzero(known.ravel()), np.flatnonzero(~known.ravel())
-    flat = np.array(fields, dtype=np.float64).reshape(len(fields), -1)
-    right = np.asarray(form[outside][:, inside] @ flat[:, inside].T)
-    flat[:, outside] = -splu(form[outside][:, outside].tocsc()).solve(right).T
-    return flat.reshape(fields.shape)
+    form = sparse.csr_array(bending.T @ bending)
+    return Extension(inside, outside, form[outside][:, inside], splu(form[outside][:, outside].tocsc()))
 
 
 def second_differences(grid: Grid) -> sparse.csr_array:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, overload
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.sparse.linalg import LinearOperator
 from torch import Tensor
 
@@ -60,6 +60,11 @@ class Predictor(ABC):
     @abstractmethod
     def predict(self, loads: Fields) -> Fields:
         """Responses to loads."""
+
+    @property
+    def interior(self) -> Bool[np.ndarray, "*space"]:
+        """Nodes of the specimen whose response is not given."""
+        return np.asarray(self.grid.unknown)
 
     @property
     def linear_part(self) -> "Kernel | None":

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import SuperLU
 from torch import Tensor
 
 from nipde.discretisation.domain import Domain, OutlineData, load_moments, right_side
-from nipde.discretisation.interpolation import Interpolation, interpolated_transposed
+from nipde.discretisation.interpolation import Interpolation, extension_from, interpolated_transposed
 from nipde.discretisation.links import OnLinks, factorised
 from nipde.discretisation.load_case import LoadCase
 from nipde.errors import KernelError
@@ -59,6 +59,8 @@ class RefinedLaw:
     bands: PredictionBands
     #: How the fit went: model, chi_square, effective_dof, noise, …
     summary: dict[str, Any] = field(default_factory=dict)
+    #: Nodes where load densities are taken; they go on from there. None: everywhere.
+    known: Bool[np.ndarray, "*space"] | None = None
 
     @cached_property
     def log_coefficient(self) -> Float[np.ndarray, "*space"]:
@@ -98,7 +100,7 @@ class RefinedLaw:
         return np.asarray((matrix(self.solver_grid) @ self._solved(loads, outline).reshape(len(loads), -1).T).T)
 
     def _solved(self, loads: Loads, outline: Sequence[LoadCase]) -> Loads:
-        moments = load_moments(loads, self.grid, self.domain, self.interpolation, split=False)
+        moments = load_moments(loads, self.grid, self.domain, self.interpolation, split=False, known=self.known)
         data = OutlineData.of(outline, self.domain)
         if data is None:
             return self._inverse(moments)
@@ -108,18 +110,15 @@ class RefinedLaw:
 
     def solve_transposed(self, loads: Loads) -> Loads:
         """The transpose of the kernel, weights included as in `solve`."""
-        if self.domain.cells is not None:
-            raise KernelError(
-                "no transpose", expected="a specimen that fills the box", got="a shape", remedy="use the kernel itself"
-            )
         moments = np.zeros((len(loads), *self.solver_grid.shape))
-        self.solver_grid.restrict(moments, to=self.grid)[...] = loads * self.grid.weights
+        self.solver_grid.restrict(moments, to=self.grid)[...] = loads * self.grid.weights * self.inside
         fields = self._inverse(self.domain.to_nodes.T @ moments.reshape(len(loads), -1).T)
         if self.interpolation == "points":
             return self.solver_grid.restrict(fields, to=self.grid)
-        fields = fields * self.solver_grid.weights
+        fields = fields * self.domain.volume
         back = interpolated_transposed(fields, self.grid, to=self.solver_grid, kind=self.interpolation)
-        return back / self.grid.weights
+        extend = None if self.known is None else extension_from(self.known, self.grid)
+        return (back if extend is None else extend.transposed(back)) / self.grid.weights
 
     def _inverse(self, moments: Float[np.ndarray, "unknown pair"]) -> Loads:
         """Responses at the nodes of the finer grid."""
@@ -189,6 +188,11 @@ class RefinedKernel(KernelOfLaws[RefinedLaw]):
         reasons = [unknown for law in self.laws if not law.summary["noise_stated"]]
         reasons += [reason for law in self.laws for reason in law.summary.get("outside", ())]
         return tuple(dict.fromkeys(reasons))
+
+    @property
+    def interior(self) -> Bool[np.ndarray, "*space"]:
+        """Of a specimen, its nodes."""
+        return super().interior if self.laws[0].domain.cells is None else self.laws[0].inside
 
     def predict(self, loads: Fields) -> Fields:
         """One solve per load."""

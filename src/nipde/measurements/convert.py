@@ -10,10 +10,10 @@ from jaxtyping import Float
 from nipde.errors import MeasurementError, meant
 from nipde.grid import AXES
 from nipde.measurements.description import Description
-from nipde.measurements.locate import PointData
 from nipde.measurements.measurement import Note
 from nipde.measurements.name import Named, Values
 from nipde.measurements.parse import Raw
+from nipde.measurements.point_data import PointData
 from nipde.measurements.units import Units, amount, check_length, check_unit, factor, is_length, without_pixels
 
 #: Keys that stand for a quantity under whatever name a file has it, with the unit that an error shows as an example.

@@ -11,6 +11,7 @@ from nipde.errors import MeasurementError, meant, naming
 from nipde.grid import AXES
 from nipde.measurements.formats import Format, names
 from nipde.measurements.loads import KINDS, LoadTerm
+from nipde.measurements.outline import PartDescription
 from nipde.measurements.parse import parse_in_child
 from nipde.measurements.sandbox import Limits
 
@@ -59,6 +60,10 @@ class Description:
     rigid_motion: bool = False
     #: Loads that are described instead of stored, see `nipde.measurements.loads`.
     loads: tuple[LoadTerm, ...] = ()
+    #: File with the outline of the specimen: GeoJSON, a table of corners, or a mesh, in the coordinates of the files.
+    outline: str | None = None
+    #: Condition of every part of the outline, see `nipde.measurements.outline`; others are insulated.
+    parts: Mapping[str, PartDescription] = field(default_factory=dict)
     #: Table whose rows are pairs and whose columns say how much of each described load acted.
     amounts: str | None = None
 
@@ -76,6 +81,9 @@ class Description:
             raise _bad("axes", "an order of the axes", repr(self.axes), "say xy, or yx for rows of an image")
         if self.format is not None:
             _check_word("format", self.format, names())
+        on_outline = [term.shape.kind for term in self.loads if term.shape.on_outline]
+        if self.outline is None and (self.parts or on_outline):
+            raise _bad("outline", "the file of the outline", "none", "give outline, or leave out parts and their loads")
 
     @property
     def dimension(self) -> int:
@@ -89,6 +97,18 @@ class Description:
                 remedy="give one entry for each axis",
             )  # fmt: skip
         return given[0] if given else 2
+
+    @property
+    def acts_on_outline(self) -> bool:
+        """Whether loads on parts of the outline are described."""
+        return any(term.shape.on_outline for term in self.loads) or any(
+            part.data not in (0, "0") for part in self.parts.values()
+        )
+
+    @property
+    def acts_inside(self) -> bool:
+        """Whether loads inside are described."""
+        return any(not term.shape.on_outline for term in self.loads)
 
     @property
     def boundaries(self) -> tuple[Boundary, ...]:
@@ -114,8 +134,10 @@ class Description:
             if not described.files:
                 raise _bad("files", 'files = ["measured.csv"]', "none", "add the key files")
             located = [_located(path.parent, name, files_anywhere) for name in described.files]
-            amounts = described.amounts and _located(path.parent, described.amounts, files_anywhere)
-        return replace(described, files=tuple(located), amounts=amounts)
+            amounts, outline = (
+                name and _located(path.parent, name, files_anywhere) for name in (described.amounts, described.outline)
+            )
+        return replace(described, files=tuple(located), amounts=amounts, outline=outline)
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
@@ -152,6 +174,10 @@ def _value(key: str, kind: Any, value: Any) -> Any:
         if not all(isinstance(ends, list) and len(ends) == 2 for ends in many):
             raise _bad("box", "[first, last] for each axis", value, "write box = [[0, 10], [0, 5]]")
         return tuple(_value("ends of the box", tuple[float, ...], ends) for ends in many)
+    if key == "parts":
+        if not isinstance(value, Mapping):
+            raise _bad("parts", "conditions by name of a part", value, 'write left = "dirichlet" below [parts]')
+        return {str(name): PartDescription.from_toml(one) for name, one in value.items()}
     if key == "units":
         if not (isinstance(value, Mapping) and all(isinstance(word, str) for word in value.values())):
             raise _bad("units", "words by name", value, 'write x = "mm" below [units]')

@@ -9,11 +9,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from nipde.boundary import Boundary
+from nipde.discretisation.interpolation import extension_from
 from nipde.errors import MeasurementError
 from nipde.grid import AXES, Axis, Grid
 from nipde.measurements.description import Description
-from nipde.measurements.locate import PointData, place_words
+from nipde.measurements.locate import place_words
 from nipde.measurements.measurement import Note
+from nipde.measurements.outline import Outline
+from nipde.measurements.point_data import PointData
 
 #: A point is a node if it is off by less than this share of a spacing; text files round.
 OFF_NODE = 1e-3
@@ -53,13 +56,23 @@ class Gridded:
 
 
 def to_grid(
-    data: Sequence[PointData], description: Description, *, length: Float[np.ndarray, " axis"]
-) -> tuple[Gridded, list[Note]]:
-    """All pairs on one grid; `length` converts the description's box to the unit of the points."""
+    data: Sequence[PointData], description: Description, *, length: Float[np.ndarray, " axis"],
+    outline: Outline | None = None,
+) -> tuple[Gridded, list[Note]]:  # fmt: skip
+    """All pairs on one grid; `length` converts the description's box to the unit of the points.
+
+    With the `outline` of a specimen, the grid lies around it, and loads go on from the points to all nodes.
+    """
     box = [(first * one, last * one) for (first, last), one in zip(description.box, length, strict=False)]
     points = np.concatenate(list({one.points.tobytes(): one.points for one in data}.values()))  # each set once
-    grid, origin = choose_grid(points, nodes=description.node_counts, box=box, boundaries=description.boundaries)
-    parts = [put_on_grid(one, grid, origin=origin) for one in data]
+    nodes, boundaries = description.node_counts, description.boundaries
+    if outline is None or box:
+        grid, origin = choose_grid(points, nodes=nodes, box=box, boundaries=boundaries)
+    else:
+        lattice = None if len(points) < 3 else find_lattice(points)
+        first, spacing = (None, None) if lattice is None else (lattice.first, lattice.spacing)
+        grid, origin = outline.grid_around(first=first, spacing=spacing, nodes=nodes, boundaries=boundaries)
+    parts = [put_on_grid(one, grid, origin=origin, extend=outline is not None) for one in data]
     for name in ("response", "load"):
         counts = {field.shape[1] for part in parts if (field := getattr(part, name)) is not None}
         if len(counts) > 1:
@@ -134,8 +147,8 @@ def choose_grid(
     return Grid(tuple(axes)), tuple(origin)
 
 
-def put_on_grid(data: PointData, grid: Grid, *, origin: tuple[float, ...]) -> Gridded:
-    """Pairs at points to the nodes of a grid whose first one is at `origin`."""
+def put_on_grid(data: PointData, grid: Grid, *, origin: tuple[float, ...], extend: bool = False) -> Gridded:
+    """Pairs at points to the nodes of a grid whose first one is at `origin`; `extend` loads to nodes without one."""
     steps = (data.points - origin) / grid.spacing
     nearest = np.rint(steps).astype(int)
     inside = np.all((steps > -OFF_NODE) & (steps < np.array(grid.shape) - 1 + OFF_NODE), axis=1)
@@ -146,8 +159,8 @@ def put_on_grid(data: PointData, grid: Grid, *, origin: tuple[float, ...]) -> Gr
             remedy="give the box in the unit of the coordinates",
         )  # fmt: skip
     if np.abs(steps - nearest)[inside].max() < OFF_NODE:
-        return _reordered(data, grid, origin, nearest, inside)
-    return _interpolated(data, grid, origin)
+        return _reordered(data, grid, origin, nearest, inside, extend=extend)
+    return _interpolated(data, grid, origin, extend=extend)
 
 
 def _notes(gridded: Gridded) -> list[Note]:
@@ -164,7 +177,7 @@ def _notes(gridded: Gridded) -> list[Note]:
 
 
 def _reordered(
-    data: PointData, grid: Grid, origin: tuple[float, ...], nodes: np.ndarray, inside: np.ndarray
+    data: PointData, grid: Grid, origin: tuple[float, ...], nodes: np.ndarray, inside: np.ndarray, *, extend: bool
 ) -> Gridded:
     """Every point is a node: nothing is changed but the order."""
     flat = np.ravel_multi_index(tuple(nodes[inside].T), grid.shape)
@@ -176,7 +189,7 @@ def _reordered(
             got=f"{int(np.sum(counts > 1))} points twice, the first at {place_words(twice)}",
             remedy="keep one line of each, or number the pairs in a column 'pair' if they are of several",
         )  # fmt: skip
-    if data.load is not None and len(flat) < grid.size:
+    if data.load is not None and len(flat) < grid.size and not extend:
         hole = np.setdiff1d(np.arange(grid.size), flat)
         first = np.array([x.flat[hole[0]] for x in grid.coordinates]) + origin
         raise MeasurementError(
@@ -190,18 +203,27 @@ def _reordered(
         field[:, :, flat] = values[:, :, inside]
         return field.reshape(*values.shape[:2], *grid.shape)
 
+    load = None if data.load is None else placed(data.load)
+    if load is not None and extend:
+        load = _extended(load, np.isin(np.arange(grid.size), flat), grid)
     return Gridded(
         grid,
         origin,
         response=placed(np.where(data.valid, data.response, 0.0)),
         mask=placed(data.valid),
-        load=None if data.load is None else placed(data.load),
+        load=load,
         interpolated=False,
         outside=int(np.sum(~inside)),
     )
 
 
-def _interpolated(data: PointData, grid: Grid, origin: tuple[float, ...]) -> Gridded:
+def _extended(load: np.ndarray, known: Bool[np.ndarray, " node"], grid: Grid) -> np.ndarray:
+    """With the least second differences beyond the nodes that are known."""
+    extension = extension_from(known.reshape(grid.shape), grid)
+    return load if extension is None else extension(load.reshape(-1, *grid.shape)).reshape(load.shape)
+
+
+def _interpolated(data: PointData, grid: Grid, origin: tuple[float, ...], *, extend: bool) -> Gridded:
     """Linear on triangles between measured points; no value where none of them is near, or beyond all of them."""
     lengths = np.array([axis.length for axis in grid.axes])
     nodes = np.stack([x.ravel() for x in grid.coordinates], axis=1)
@@ -225,6 +247,8 @@ def _interpolated(data: PointData, grid: Grid, origin: tuple[float, ...]) -> Gri
         beyond = ~np.isfinite(values[0])
         values[:, beyond] = known[:, _neighbours(points, nodes[beyond])[1]]
         load = values.reshape(*data.load.shape[:2], *grid.shape)
+        if extend:
+            load, beyond = _extended(load, ~beyond, grid), beyond & False
     return Gridded(
         grid,
         origin,

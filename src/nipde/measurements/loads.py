@@ -12,10 +12,12 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from nipde.discretisation.load_case import Function, LoadCase
 from nipde.errors import MeasurementError, meant
 from nipde.grid import AXES, Grid
 from nipde.measurements.measurement import Note
 from nipde.measurements.units import Units, amount
+from nipde.shape import Shape as Outline
 
 #: Of described loads, over all nodes.
 MOST_VALUES = 100_000_000
@@ -28,6 +30,8 @@ class Shape(ABC):
     """One kind of load; amounts are numbers in the measurement's units, or text with a unit of its own."""
 
     kind: ClassVar[str]
+    #: Whether it acts on a part of the outline instead of inside.
+    on_outline: ClassVar[bool] = False
 
     @abstractmethod
     def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units) -> Float[np.ndarray, "*space"]:
@@ -152,7 +156,61 @@ class Side(Shape):
         return extent * amount(self.traction, unit=units.total(1), of="traction of the load on a side")
 
 
-KINDS: dict[str, type[Shape]] = {shape.kind: shape for shape in (Constant, Gaussian, Sine, Point, Side)}
+@dataclass(frozen=True)
+class OnPart(Shape):
+    """On a part of the outline: a number along it, and how it changes with x and y from the first position on."""
+
+    on_outline = True
+    part: str
+    #: Per unit of x and y.
+    slope: tuple[float, ...] = ()
+
+    def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units) -> np.ndarray:
+        """Nothing acts inside."""
+        return np.zeros(grid.shape)
+
+    @abstractmethod
+    def size(self, units: Units) -> float:
+        """At the origin of the coordinates."""
+
+    def plane(self, *, origin: tuple[float, ...], units: Units) -> Float[np.ndarray, " 3"]:
+        """c, a, b of c + a x + b y, x and y from the first node."""
+        if len(self.slope) not in (0, 2):
+            raise MeasurementError(
+                f"{self.kind} on {self.part!r}", expected="two slopes, along x and y", got=list(self.slope),
+                remedy="leave slope out where it is the same along the part",
+            )  # fmt: skip
+        a, b = self.slope or (0.0, 0.0)
+        return np.array([self.size(units) + a * origin[0] + b * origin[1], a, b])
+
+
+@dataclass(frozen=True)
+class Flux(OnPart):
+    """A flux into the specimen, per length of the part."""
+
+    kind = "flux"
+    flux: float | str = 1.0
+
+    def size(self, units: Units) -> float:
+        """In load · length."""
+        return amount(self.flux, unit=units.total(1), of=f"flux on {self.part!r}")
+
+
+@dataclass(frozen=True)
+class Value(OnPart):
+    """A given response on a Dirichlet part, or that of the surroundings of a Robin part."""
+
+    kind = "value"
+    value: float | str = 1.0
+
+    def size(self, units: Units) -> float:
+        """In units of the response."""
+        return amount(self.value, unit=units.response, of=f"value on {self.part!r}")
+
+
+KINDS: dict[str, type[Shape]] = {
+    shape.kind: shape for shape in (Constant, Gaussian, Sine, Point, Side, Flux, Value)
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -180,6 +238,16 @@ def described_loads(
             remedy="use a coarser grid, or fewer loads with a table of amounts",
         )  # fmt: skip
     fields = np.stack([term.shape.field(grid, origin=origin, units=units) for term in terms])
+    shares = pair_shares(terms, amounts)
+    kinds = [term.shape.kind for term in terms]
+    listed = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    return np.tensordot(shares, fields, axes=1)[:, None], [Note("reading", f"Loads are described: {listed}.")]
+
+
+def pair_shares(
+    terms: tuple[LoadTerm, ...], amounts: Mapping[str, np.ndarray] | None
+) -> Float[np.ndarray, "pair term"]:
+    """How much of every term acts in every pair."""
     if amounts is None:
         numbers = [term.pair for term in terms]
         lacking = next((pair for pair in range(1, max(numbers)) if pair not in numbers), None)
@@ -188,12 +256,53 @@ def described_loads(
                 "described loads", expected=f"a load of pair {lacking}", got="none",
                 remedy=f"add one with pair = {lacking}",
             )  # fmt: skip
-        shares = np.arange(1, max(numbers) + 1)[:, None] == numbers
-    else:
-        shares = np.stack([_amounts(term, amounts) for term in terms], axis=1)
-    kinds = [term.shape.kind for term in terms]
-    listed = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
-    return np.tensordot(shares, fields, axes=1)[:, None], [Note("reading", f"Loads are described: {listed}.")]
+        return (np.arange(1, max(numbers) + 1)[:, None] == numbers).astype(float)
+    return np.stack([_amounts(term, amounts) for term in terms], axis=1)
+
+
+def cases_on_outline(
+    terms: tuple[LoadTerm, ...], always: LoadCase, *, pairs: int, origin: tuple[float, ...], units: Units,
+    amounts: Mapping[str, np.ndarray] | None = None,
+) -> tuple[LoadCase, ...]:  # fmt: skip
+    """What acts on the outline in every pair: in all of them, and as described for each."""
+    own = [(number, term.shape) for number, term in enumerate(terms) if isinstance(term.shape, OnPart)]
+    shares = pair_shares(terms, amounts) if own else np.zeros((pairs, 0))
+    cases = []
+    for share in shares:
+        planes = {
+            kind: {part: np.array([value, 0.0, 0.0]) for part, value in given.items()}
+            for kind, given in (("value", always.values), ("flux", always.fluxes))
+        }
+        for number, shape in own:
+            of_kind = planes[shape.kind]
+            plane = share[number] * shape.plane(origin=origin, units=units)
+            of_kind[shape.part] = of_kind.get(shape.part, np.zeros(3)) + plane
+        values, fluxes = (
+            {part: _linear(plane) for part, plane in each.items() if plane.any()} for each in planes.values()
+        )
+        cases.append(LoadCase(values=values, fluxes=fluxes))
+    return tuple(cases)
+
+
+def check_point_loads(terms: tuple[LoadTerm, ...], shape: Outline) -> None:
+    """Raise unless points lie inside of the outline; sides are parts of it."""
+    for term in terms:
+        if isinstance(term.shape, Side):
+            raise MeasurementError(
+                f"load on side {term.shape.side!r}", expected="a part of the outline", got="a side of the box",
+                remedy=f'write kind = "flux" and part = "{term.shape.side}"',
+            )  # fmt: skip
+        if isinstance(term.shape, Point) and not shape.contains(np.array([term.shape.position]))[0]:
+            raise MeasurementError(
+                "position of the point load", expected="a place inside of the outline", got=list(term.shape.position),
+                remedy="give it in the unit and origin of the coordinates",
+            )  # fmt: skip
+
+
+def _linear(plane: Float[np.ndarray, " 3"]) -> float | Function:
+    """A number, or a function of x and y."""
+    constant, a, b = plane.tolist()
+    return constant if a == b == 0 else lambda x, y: constant + a * x + b * y
 
 
 def _amounts(term: LoadTerm, table: Mapping[str, np.ndarray]) -> Float[np.ndarray, " pair"]:

@@ -1,7 +1,6 @@
 """Step 3, locate: named arrays to pairs at points; tables in long and wide form, fields on vectors or meshes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
@@ -12,6 +11,7 @@ from nipde.grid import AXES
 from nipde.measurements.description import Description
 from nipde.measurements.measurement import Note
 from nipde.measurements.name import Named, Values
+from nipde.measurements.point_data import PointData
 
 #: Formats whose arrays are images: rows first.
 ROWS_FIRST = ("ncorr",)
@@ -19,21 +19,6 @@ ROWS_FIRST = ("ncorr",)
 REPEATED = 0.01
 #: Share of exact zeros away from the sides that wants to be looked at.
 ZEROS = 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class PointData:
-    """Pairs measured at the same points, as one file or one part of a long table holds them."""
-
-    points: Float[np.ndarray, "point axis"]
-    response: Float[np.ndarray, "pair component point"]
-    valid: Bool[np.ndarray, "pair component point"]
-    load: Float[np.ndarray, "pair component point"] | None = None
-
-    def at(self, points: Bool[np.ndarray, " point"]) -> "PointData":
-        """At some of the points."""
-        load = None if self.load is None else self.load[..., points]
-        return PointData(self.points[points], self.response[..., points], self.valid[..., points], load)
 
 
 def locate(named: Named, description: Description) -> tuple[list[PointData], list[Note]]:

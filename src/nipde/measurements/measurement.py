@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
+from nipde.discretisation.parts import Specimen
 from nipde.measurements.units import Units
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -47,8 +48,14 @@ class Measurement:
     origin: tuple[float, ...]
     sources: tuple[Source, ...]
     notes: tuple[Note, ...]
-    #: What was read at scattered points, which `pairs` hold interpolated to the nodes; None where points are nodes.
+    #: What was read at scattered points, which `pairs` hold interpolated to the nodes; None where points are the nodes
+    #: of a box.
     readings: SensorPairs | None = None
+
+    @property
+    def specimen(self) -> Specimen | None:
+        """Shape and conditions of its outline, measured from the first node; None if it fills the box."""
+        return None if self.readings is None else self.readings.specimen
 
     @property
     def positions(self) -> dict[str, Float[np.ndarray, " node"]]:

@@ -47,7 +47,9 @@ class Named:
 def name_arrays(raw: Raw, description: Description) -> tuple[Named, list[Note]]:
     """The arrays of a file by what they are."""
     response = _named(raw, "response", description.response, RESPONSES)
-    load = () if description.loads else _named(raw, "load", description.load, LOADS)
+    load: tuple[Values, ...] = ()
+    if not description.acts_inside:
+        load = _named(raw, "load", description.load, LOADS, needed=not description.acts_on_outline)
     usual: tuple[tuple[str, ...], ...] = (
         COORDINATES if description.dimension == 2 else (tuple(AXES[: description.dimension]),)
     )

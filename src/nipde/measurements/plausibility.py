@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Bool, Float
 
+from nipde.discretisation.parts import Specimen
 from nipde.errors import MeasurementError
 from nipde.grid import AXES
 from nipde.measurements.gridding import Gridded
@@ -21,12 +22,17 @@ Fields = Float[np.ndarray, "pair component *space"]
 Mask = Bool[np.ndarray, "pair component *space"]
 
 
-def summary(data: Gridded, loads: Fields, units: Units) -> list[Note]:
+def summary(data: Gridded, loads: Fields, units: Units, specimen: Specimen | None = None) -> list[Note]:
     """How many, where, in which units, how large, and where the largest response lies."""
+    among = data.mask
+    if specimen is not None:
+        inside = specimen.shape.holds_nodes(data.grid)
+        among, loads = data.mask[..., inside], loads[..., inside]
     pairs, components = data.response.shape[:2]
     length, load, response = ("" if unit == "1" else f" {unit}" for unit in (units.length, units.load, units.response))
     axes = [
-        f"{name} from {first:g} to {first + axis.length:g}{length}, {axis.nodes} nodes, {axis.boundary.name}"
+        f"{name} from {first:g} to {first + axis.length:g}{length}, {axis.nodes} nodes"
+        + (f", {axis.boundary.name}" if specimen is None else "")
         for name, first, axis in zip(AXES, data.origin, data.grid.axes, strict=False)
     ]
     values = data.response[data.mask]
@@ -37,7 +43,7 @@ def summary(data: Gridded, loads: Fields, units: Units) -> list[Note]:
         f"Units: length {units.length}, load {units.load}, response {units.response}; so b is in {units.coefficient}.",
         f"Loads from {loads.min():.4g} to {loads.max():.4g}{load}.",
         f"Responses from {values.min():.4g} to {values.max():.4g}{response}, "
-        f"{100 * (1 - data.mask.mean()):.3g} % of them missing.",
+        f"{100 * (1 - among.mean()):.3g} % of them missing.",
     ]
     for component in range(components):
         size = np.where(data.mask[0, component], np.abs(data.response[0, component]), -1.0)
@@ -49,9 +55,15 @@ def summary(data: Gridded, loads: Fields, units: Units) -> list[Note]:
     return [Note("reading", text) for text in texts]
 
 
-def warnings(data: Gridded, loads: Fields, units: Units) -> list[Note]:
-    """What a person may have mixed up."""
-    texts = (*_counts(data, loads), *_sizes(data, loads, units), *_swapped(data, loads), *_shapes(data, loads))
+def warnings(
+    data: Gridded, loads: Fields, units: Units, specimen: Specimen | None = None, *, outline: bool = False
+) -> list[Note]:
+    """What a person may have mixed up; of a `specimen` with loads on its `outline`, what does not depend on these."""
+    texts = list(_counts(data, loads)) if not outline else []
+    if loads.any() or not outline:
+        texts += _sizes(data, loads, units)
+    if specimen is None:
+        texts += [*_swapped(data, loads), *_shapes(data, loads)]
     return [Note("warning", text) for text in texts]
 
 

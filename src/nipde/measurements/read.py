@@ -6,19 +6,22 @@ Each step is a file of that name, and returns its value with notes on how it und
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from nipde.context.pairs import Pairs
+from nipde.discretisation.load_case import LoadCase
 from nipde.errors import MeasurementError, naming
 from nipde.measurements.convert import Converted, check_keys, convert, noise_level
 from nipde.measurements.description import Description
 from nipde.measurements.gridding import to_grid
-from nipde.measurements.loads import described_loads
+from nipde.measurements.loads import cases_on_outline, check_point_loads, described_loads
 from nipde.measurements.locate import locate
 from nipde.measurements.measurement import Measurement, Note, Source, printable
 from nipde.measurements.name import name_arrays
+from nipde.measurements.outline import Outline, PartDescription
 from nipde.measurements.parse import Raw, parse
 from nipde.measurements.plausibility import check_dirichlet_sides, summary, warnings
 from nipde.measurements.readings import readings_at_points
@@ -36,6 +39,8 @@ def read(
     load: Names | None = None,
     nodes: int | Sequence[int] | None = None,
     scale: str | None = None,
+    outline: str | Path | None = None,
+    parts: Mapping[str, PartDescription] | None = None,
     description: Description | None = None,
     limits: Limits = DEFAULT_LIMITS,
     files_anywhere: bool = False,
@@ -44,9 +49,10 @@ def read(
 
     `units` gives units by role (`x`, `load`, `response`) or by name of an array, where files do not state them.
     `response` and `load` name the arrays, one for each component; `nodes` is the grid that scattered points go to;
-    `scale` is the size of a pixel, such as `0.05 mm/px`. Everything else stands in a `Description`; what is given here
-    comes before it. `limits` bound the time and memory that a file may take. A TOML file may name files in its folder
-    and below; `files_anywhere` lifts that.
+    `scale` is the size of a pixel, such as `0.05 mm/px`. `outline` is a file with the outline of the specimen, and
+    `parts` says what holds on parts of it, such as `{"left": PartDescription("dirichlet")}`. Everything else stands in
+    a `Description`; what is given here comes before it. `limits` bound the time and memory that a file may take. A TOML
+    file may name files in its folder and below; `files_anywhere` lifts that.
     """
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
     if not paths:
@@ -57,13 +63,15 @@ def read(
         description = Description.from_toml(paths[0], files_anywhere=files_anywhere)
         paths = [Path(name) for name in description.files]
     description = description or Description()
-    given = {"response": response, "load": load, "nodes": nodes, "scale": scale}
-    changed = {
-        key: value if key == "scale" else (value,) if isinstance(value, str | int) else tuple(value)
+    given = {"response": response, "load": load, "nodes": nodes}
+    changed: dict[str, Any] = {
+        key: (value,) if isinstance(value, str | int) else tuple(value)
         for key, value in given.items()
         if value is not None
     }
-    described = replace(description, units={**description.units, **(units or {})}, **changed)  # type: ignore[arg-type]
+    changed |= {key: str(value) for key, value in (("scale", scale), ("outline", outline)) if value is not None}
+    changed |= {"units": {**description.units, **(units or {})}, "parts": {**description.parts, **(parts or {})}}
+    described = replace(description, **changed)
     raws = [parse(one, format=described.format, limits=limits) for one in paths]
     amounts = None if described.amounts is None else parse(Path(described.amounts), limits=limits)
     return interpret(raws, described, amounts=amounts)
@@ -82,16 +90,28 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
         files.append(file)
         notes += [*on_names, *on_places, *on_units]
     units = files[0].units
+    data, outline, on_outline = [one for file in files for one in file.data], None, list[Note]()
+    if description.outline is not None:
+        outline = Outline.read(description.outline, description.parts, length=files[0].length)
+        data, on_outline = outline.within(data)
     with naming(*(raw.path.name for raw in raws)):
-        gridded, on_grid = to_grid([one for file in files for one in file.data], description, length=files[0].length)
+        gridded, on_grid = to_grid(data, description, length=files[0].length, outline=outline)
         if description.rigid_motion:
             gridded, on_motion = remove_rigid_motion(gridded, units)
             on_grid += on_motion
-        check_dirichlet_sides(gridded)
+        specimen = None
+        if outline is None:
+            check_dirichlet_sides(gridded)
+        else:
+            specimen = outline.specimen(origin=gridded.origin, units=units)
+            on_outline += outline.notes(gridded.grid, units=units, origin=gridded.origin)
+            gridded = replace(gridded, mask=gridded.mask & specimen.shape.holds_nodes(gridded.grid))
     loads = gridded.load
     with naming(*(raw.path.name for raw in ([amounts] if amounts else raws))):
-        if loads is None:
-            table = None if amounts is None else amounts.arrays
+        table = None if amounts is None else amounts.arrays
+        if loads is None and not description.loads:
+            loads = np.zeros((len(gridded.response), 1, *gridded.grid.shape))
+        elif loads is None:
             loads, on_loads = described_loads(
                 description.loads, gridded.grid, origin=gridded.origin, units=units, amounts=table
             )
@@ -102,18 +122,26 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
                 got=len(loads),
                 remedy="number the loads with pair =, or give the table of amounts a row for each response",
             )  # fmt: skip
+        cases: tuple[LoadCase, ...] = ()
+        if outline is not None:
+            always = outline.in_all_tests(units)
+            cases = cases_on_outline(
+                description.loads, always, pairs=len(loads), origin=gridded.origin, units=units, amounts=table
+            )
+            check_point_loads(description.loads, outline.shape)
         measured = gridded.response[gridded.mask]
-        if gridded.interpolated:  # a share is one of what was read, not of what lies between
-            measured = np.concatenate([one.response[one.valid] for file in files for one in file.data])
+        if gridded.interpolated or specimen is not None:  # a share is one of what was read, not of what lies between
+            measured = np.concatenate([one.response[one.valid] for one in data])
         noise, on_noise = noise_level(description, files, measured)
         mask = None if gridded.mask.all() else gridded.mask
         pairs = Pairs.from_arrays(loads, gridded.response, grid=gridded.grid, mask=mask, noise=noise)
     sources = tuple(Source(printable(raw.path.name), raw.format, raw.sha256) for raw in raws)
     on_files = [Note("reading", f"read as {one.format}, SHA-256 {one.sha256[:12]}.", (one.name,)) for one in sources]
-    notes = [*on_files, *summary(gridded, loads, units), on_noise, *_said_once(notes), *on_grid]
-    notes += warnings(gridded, loads, units)
+    notes = [*on_files, *summary(gridded, loads, units, specimen), on_noise, *_said_once(notes), *on_outline, *on_grid]
+    acts = any(case.values or case.fluxes for case in cases)
+    notes += warnings(gridded, loads, units, specimen, outline=acts)
     pairs = pairs.to(dtype=torch.float64)
-    readings = readings_at_points([one for file in files for one in file.data], pairs, gridded)
+    readings = readings_at_points(data, pairs, gridded, specimen, cases if acts else ())
     return Measurement(pairs, units, gridded.origin, sources, tuple(notes), readings)
 
 

@@ -43,6 +43,11 @@ class Units:
         """Unit of ∫ load dx over so many axes, such as that of a force or the rate of a well."""
         return _word((_quantity(self.load) * _quantity(self.length) ** dimension).units)
 
+    @property
+    def contact(self) -> str:
+        """Unit of a flux through an outline per difference of the response."""
+        return _word((_quantity(self.load) * _quantity(self.length) / _quantity(self.response)).units)
+
 
 def check_unit(word: str, *, of: str) -> None:
     """Raise unless the word is a unit that can be multiplied, of something that has one."""

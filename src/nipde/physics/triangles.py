@@ -58,6 +58,19 @@ class Triangulation:
         heights = np.sum(normals * (corners - np.roll(corners, -1, axis=1)), axis=-1)
         return np.asarray(normals / heights[..., None])
 
+    def refined(self) -> "Triangulation":
+        """Every triangle in four, which follow one another."""
+        sides = np.sort(self.triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
+        lines, number = np.unique(sides, axis=0, return_inverse=True)
+        middle = len(self.vertices) + number.reshape(-1, 3)
+        (a, b, c), (d, e, f) = self.triangles.T, middle.T
+        quarters = np.stack([np.stack(each, axis=-1) for each in ((a, d, f), (d, b, e), (f, e, c), (d, e, f))], axis=1)
+        place = {tuple(line): len(self.vertices) + k for k, line in enumerate(lines.tolist())}
+        halves = [place[tuple(sorted(edge))] for edge in self.edges.tolist()]
+        edges = np.stack([self.edges[:, 0], halves, halves, self.edges[:, 1]], axis=-1).reshape(-1, 2)
+        vertices = np.concatenate([self.vertices, self.vertices[lines].mean(axis=1)])
+        return Triangulation(vertices, quarters.reshape(-1, 3), edges, tuple(np.repeat(self.parts, 2).tolist()))
+
     @cached_property
     def mass(self) -> sparse.csr_array:
         """∫ N N."""

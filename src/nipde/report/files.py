@@ -130,7 +130,7 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
     measurement, kernel, material, phases = (
         discovery.measurement, discovery.kernel, discovery.material, discovery.phases,
     )  # fmt: skip
-    interior, coverage = np.asarray(kernel.grid.unknown), discovery.coverage
+    interior, coverage = kernel.interior, discovery.coverage
     pairs, held_out, loads, test = (
         measurement.pairs, discovery.held_out, discovery.recommended_loads, kernel.outlier_test
     )  # fmt: skip
@@ -158,8 +158,8 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
             "method": phases.method,
             "thresholds": list(phases.thresholds),
             "medians": list(phases.medians),
-            "shares": [interior_share(kernel.grid, phases.labels == number) for number in range(len(phases.medians))],
-            "uncertain_share": interior_share(kernel.grid, phases.uncertain),
+            "shares": [interior_share(kernel, phases.labels == number) for number in range(len(phases.medians))],
+            "uncertain_share": interior_share(kernel, phases.uncertain),
         },
         "outlier_test": None
         if test is None
@@ -195,9 +195,11 @@ def schema() -> dict[str, Any]:
 
 
 def write_csv(path: Path, discovery: Discovery, positions: Arrays, fields: Arrays) -> None:
-    """One row per node: its position and all fields; units stand in the header."""
+    """One row per node of the specimen: its position and all fields; units stand in the header."""
     points = np.meshgrid(*positions.values(), indexing="ij")
     table = np.column_stack([column.reshape(-1) for column in (*points, *fields.values())])
+    if discovery.measurement.specimen is not None:
+        table = table[discovery.kernel.interior.reshape(-1)]
     lengths = [f"{name} [{discovery.measurement.units.length}]" for name in positions]
     others = [f"{name} [{discovery.material.unit if name.startswith('coefficient') else 1}]" for name in fields]
     np.savetxt(

@@ -80,7 +80,7 @@ def material_statement(discovery: Discovery) -> str:
 def smooth_statement(discovery: Discovery) -> str:
     """Median and range of the coefficient."""
     material = discovery.material
-    low, median, high = interior_percentiles(discovery.kernel.grid, material.values, 5, 50, 95)
+    low, median, high = interior_percentiles(discovery.kernel, material.values, 5, 50, 95)
     return (
         f"Smooth {material.quantity}: from {number(low)} to {number(high)}{unit_text(material.unit)} "
         f"(5 % and 95 % of interior nodes), median {number(median)}{unit_text(material.unit)}."
@@ -89,13 +89,13 @@ def smooth_statement(discovery: Discovery) -> str:
 
 def phase_statement(discovery: Discovery) -> str:
     """Coefficient and share of every phase."""
-    grid, material, phases = discovery.kernel.grid, discovery.material, discovery.phases
+    kernel, material, phases = discovery.kernel, discovery.material, discovery.phases
     values = [f"{number(median)}{unit_text(material.unit)}" for median in phases.medians]
     if len(values) == 1:
         return f"One phase: {material.quantity} {values[0]}."
-    shares = [100 * interior_share(grid, phases.labels == phase) for phase in range(len(values))]
+    shares = [100 * interior_share(kernel, phases.labels == phase) for phase in range(len(values))]
     parts = [f"{value} on {share:.0f} %" for value, share in zip(values, shares, strict=True)]
-    uncertain = 100 * interior_share(grid, phases.uncertain)
+    uncertain = 100 * interior_share(kernel, phases.uncertain)
     return (
         f"{COUNTS.get(len(parts), len(parts))} phases: {material.quantity} {', '.join(parts)} of interior nodes; "
         f"{uncertain:.1f} % of them have an uncertain phase (another phase above 5 %)."
@@ -127,7 +127,7 @@ def check_statement(discovery: Discovery) -> str:
 def band_statement(discovery: Discovery) -> str:
     """The usual half width of the band."""
     material = discovery.material
-    (half,) = interior_percentiles(discovery.kernel.grid, half_width(discovery), 50)
+    (half,) = interior_percentiles(discovery.kernel, half_width(discovery), 50)
     kind = "calibrated" if material.calibrated else "from the posterior"
     return f"{100 * material.level:g} % bands of the {material.quantity}: ± {percent(half)} (median), {kind}."
 

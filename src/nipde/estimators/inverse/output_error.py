@@ -14,11 +14,11 @@ from typing import Self
 import numpy as np
 import scipy.linalg as dense
 import scipy.sparse as sparse
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.sparse.linalg import SuperLU
 
 from nipde.context.sensors import Sensors
-from nipde.discretisation.domain import OutlineData, load_moments, right_side
+from nipde.discretisation.domain import OutlineData, known_loads, load_moments, right_side
 from nipde.discretisation.interpolation import Interpolation
 from nipde.discretisation.links import factorised
 from nipde.discretisation.load_case import LoadCase
@@ -57,6 +57,11 @@ class SensorSystem:
     #: Loads on its outline, by pair; none of a box.
     outline: tuple[LoadCase, ...] = ()
 
+    @cached_property
+    def known(self) -> Bool[np.ndarray, "*space"] | None:
+        """Nodes where densities are known."""
+        return known_loads(self.loads, self.grid, self.specimen)
+
     def weighted(self, residual: Values) -> Values:
         """P r, P the precision of the readings' errors; its product with r is the misfit."""
         weighted = self.weights * residual
@@ -86,7 +91,7 @@ class Solver:
         if system.whitening is not None:
             at = sparse.csr_array(system.whitening @ at)
         self.sensors = sparse.csr_array(at @ self.domain.to_nodes)
-        self.moments = load_moments(system.loads, system.grid, self.domain, interpolation)
+        self.moments = load_moments(system.loads, system.grid, self.domain, interpolation, known=system.known)
         self.outline = OutlineData.of(system.outline, self.domain)
         #: Of the readings, what given values next to the outline bring.
         self.offset = 0.0 if self.outline is None else at @ (self.domain.from_given @ self.outline.given)

@@ -226,5 +226,5 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
     bands = PredictionBands(LEVELS, of_responses[:, None].expand(-1, 2), test, of_material)
     return RefinedLaw(
         problem.pairs.grid, solver.domain, solver.subcells.conductances(at_points)[0], solver.interpolation,
-        lambda points: model.at(parameters, points), posterior, bands, summary,
+        lambda points: model.at(parameters, points), posterior, bands, summary, solver.system.known,
     )  # fmt: skip

@@ -41,7 +41,8 @@ class SensorPosterior:
         """Of responses at unknown nodes; 0 where they are given."""
         near, solver = self.best.near, self.best.near.solver
         domain, data = solver.domain, OutlineData.of(outline, solver.domain)
-        moments = load_moments(loads, self.grid, domain, self.interpolation, split=False)
+        known = solver.system.known
+        moments = load_moments(loads, self.grid, domain, self.interpolation, split=False, known=known)
         given = 0.0 if data is None else data.given
 
         def solved(fit: Fit) -> tuple[SuperLU, Float[np.ndarray, "unknown pair"]]:

@@ -63,7 +63,7 @@ def facts(discovery: Discovery) -> list[Section]:
         error, remark = percent(float(np.mean(held_out.errors))), "relative, mean over held-out pairs"
         if baseline is not None:
             remark = f"best baseline, {baseline.name}: {percent(baseline.held_out_error)}"
-    (half,) = interior_percentiles(discovery.kernel.grid, half_width(discovery), 50)
+    (half,) = interior_percentiles(discovery.kernel, half_width(discovery), 50)
     return [
         {"id": "held-out-error", "name": "Held-out error", "value": error, "remark": remark},
         {

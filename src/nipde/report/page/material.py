@@ -49,7 +49,7 @@ def coefficient_figure(discovery: Discovery, view: View) -> Figure:
 def half_width_figure(discovery: Discovery, view: View) -> Figure:
     """Of the band, in percent of the coefficient."""
     half, level = 100 * view.shown(half_width(discovery)), f"{100 * discovery.material.level:g} %"
-    scale = Scale.of(half, among=view.shown(discovery.kernel.grid.unknown), from_zero=True)
+    scale = Scale.of(half, among=view.shown(discovery.kernel.interior), from_zero=True)
     return Figure(
         view, Colours.on(scale, half[None]), "half-width", f"Half width of the {level} band",
         f"half width as a share of the {discovery.material.quantity}", "%", scale=scale, follows=True, quiet=True,
@@ -82,7 +82,7 @@ def coefficient_scale(discovery: Discovery, view: View) -> Scale:
     material = discovery.material
     shown = (material.low, material.high) if view.dimension == 1 else (material.values,)
     fields = np.stack([view.shown(field) for field in shown])
-    return Scale.of(fields, among=view.shown(discovery.kernel.grid.unknown))
+    return Scale.of(fields, among=view.shown(discovery.kernel.interior))
 
 
 def unidentified_cells(discovery: Discovery, view: View) -> tuple[str, str]:
@@ -112,7 +112,7 @@ def line_area(view: View, plot: Plot, low: ndarray, high: ndarray, scale: Scale)
 def phase_swatches(discovery: Discovery, phases: Phases) -> tuple[tuple[str, str], ...]:
     """Colour and words of every phase."""
     last, unit = max(1, len(phases.medians) - 1), unit_text(discovery.material.unit)
-    shares = [interior_share(discovery.kernel.grid, phases.labels == i) for i in range(len(phases.medians))]
+    shares = [interior_share(discovery.kernel, phases.labels == i) for i in range(len(phases.medians))]
     return tuple(
         (
             hex_colours("batlow")[round(LAST * i / last)],

@@ -54,7 +54,7 @@ def page(discovery: Discovery) -> str:
 
 def baselines(discovery: Discovery, view: View) -> Section:
     """This report first, then the baselines, on the colour scale of this report."""
-    unit, quantity, grid = discovery.material.unit, discovery.material.quantity, discovery.kernel.grid
+    unit, quantity, kernel = discovery.material.unit, discovery.material.quantity, discovery.kernel
     scale = coefficient_scale(discovery, view)
     error_here, seconds = math.nan, discovery.provenance.get("seconds")
     if discovery.held_out is not None:
@@ -64,8 +64,8 @@ def baselines(discovery: Discovery, view: View) -> Section:
     cards = []
     for i, (name, field, error, time) in enumerate(entries):
         drawn, span = view.shown(field), f"This method gives no {quantity}."
-        if np.isfinite(field[np.asarray(grid.unknown)]).all():
-            low, high = interior_percentiles(grid, field, 1, 99)
+        if np.isfinite(field[kernel.interior]).all():
+            low, high = interior_percentiles(kernel, field, 1, 99)
             span = f"1 % to 99 % of interior nodes: {number(low)} to {number(high)}{unit_text(unit)}"
         figure = Figure(
             view, Colours.on(scale, drawn[None]), f"method-{i}", name, quantity, unit, width=240, caption=span,

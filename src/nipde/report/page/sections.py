@@ -30,6 +30,7 @@ def reading(discovery: Discovery, view: View) -> tuple[Section, Section]:
     selected = spread(pairs.count)
     loads, responses = (field[selected, 0].double().cpu().numpy() for field in (pairs.loads, pairs.responses))
     missing = 1 - measured_share(discovery)
+    loads = view.inside(loads)
     if pairs.mask is not None:
         mask = pairs.mask.expand(pairs.responses.shape)
         responses = np.where(mask[selected, 0].cpu().numpy(), responses, np.nan)
@@ -145,13 +146,14 @@ def rows(discovery: Discovery, view: View) -> tuple[Section, Section]:
     first, step, places = kept_nodes(view)
     values = rows_at(discovery, places)
     flat = values.reshape(len(values), -1)
+    drawn = view.inside(values, places)
     if values.min() < -0.05 * values.max():
-        colours, remark = Colours.fitted(values), ""
+        colours, remark = Colours.fitted(drawn), ""
     elif view.dimension == 1:
-        colours, remark = Colours.of(values, table="batlow", low=flat.min(1), high=flat.max(1)), ""
+        colours, remark = Colours.of(drawn, table="batlow", low=flat.min(1), high=flat.max(1)), ""
     else:  # K rises without bound at x itself: the scale is that of all other points
         others = np.where(np.eye(len(flat), dtype=bool), 0.0, flat)
-        colours = Colours.of(values, table="batlow", low=others.min(1), high=others.max(1))
+        colours = Colours.of(drawn, table="batlow", low=others.min(1), high=others.max(1))
         remark = "K is largest at x itself, which is left out of the scale. "
     if max(step) > 1:
         sizes = [" × ".join(map(str, shape)) for shape in (values.shape[1:], view.shape)]

@@ -1,6 +1,7 @@
 """How fields are drawn: a line in 1D, a map in 2D, the middle slice in 3D; node i is the centre of cell i."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -94,6 +95,14 @@ class View:
         array = np.asarray(fields)
         return array[..., array.shape[-1] // 2] if len(self.coordinates) == 3 else array
 
+    def inside(self, fields: Float[ndarray, "*lead_space"], places: Sequence[range] = ()) -> ndarray:
+        """Fields at all nodes, or at those of some places along both axes; NaN outside of a specimen."""
+        specimen, grid = self.measurement.specimen, self.measurement.pairs.grid
+        if specimen is None:
+            return fields
+        held = specimen.shape.holds_nodes(grid)
+        return np.where(held[np.ix_(*places)] if places else held, fields, np.nan)
+
     def plot(self, width: float = 360.0) -> Plot:
         """A frame for fields, in a drawing of this width; small ones have no ticks."""
         small = width < 300
@@ -121,6 +130,13 @@ class View:
         across, up = ((place + length / len(axis) / 2) / length for axis, length, place in axes)
         x, y = plot.left + across * plot.across, plot.top + (1 - up) * plot.up
         return tuple((round(float(a), 1), round(float(b), 1)) for a, b in zip(x, y, strict=True))
+
+    def outline(self, plot: Plot) -> str:
+        """An SVG path along the outline of a specimen; empty if it fills the box."""
+        if self.measurement.specimen is None or self.dimension != 2:
+            return ""
+        rings = [self.points(plot, thinned(ring)) for ring in self.measurement.specimen.shape.rings]
+        return "".join("M" + "L".join(f"{x} {y}" for x, y in ring) + "z" for ring in rings)
 
     def cells(self, plot: Plot, mask: Bool[ndarray, "*shown"]) -> str:
         """An SVG path around the nodes of a mask, runs along x in one piece."""
@@ -288,6 +304,14 @@ def line(view: View, plot: Plot, shares: Float[ndarray, " node"], first: int = 0
         pieces.append(f"{pen}{x} {y}")
         pen = "L"
     return "".join(pieces)
+
+
+def thinned(ring: Float[ndarray, "point axis"]) -> Float[ndarray, "point axis"]:
+    """Without vertices that no drawing shows."""
+    import shapely
+
+    size = float(np.ptp(ring, axis=0).max())
+    return np.asarray(shapely.get_coordinates(shapely.simplify(shapely.linearrings(ring), 1e-3 * size)))[:-1]
 
 
 def ticks_between(low: float, high: float, count: int = 5) -> list[float]:
