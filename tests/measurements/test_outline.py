@@ -130,8 +130,8 @@ def test_conditions_and_loads_on_parts_from_a_description(plate):
     assert third.fluxes == {"right": 3.0, "top": 0.5}
     assert not found.pairs.loads.any()
     text = found.interpretation()
-    assert "Part 'left', 2 m long: Dirichlet, u = 2." in text
-    assert "Part 'top', 4 m long: Neumann, flux 0." in text
+    assert "Part 'left', 2 m long: Dirichlet, u = 2, and what is described for each test." in text
+    assert "Part 'bottom', 4 m long: Neumann, flux 0." in text
     assert " 0 % of them missing" in text  # nothing inside is missing
 
 

@@ -17,7 +17,7 @@ from nipde.discovery.a_optimal_design import Sensor
 from nipde.discovery.candidates import KINDS, as_loads
 from nipde.discovery.discovery import RecommendedLoads
 from nipde.discovery.recommended_loads import Rank, by_kernel, by_material, queries_of, recommend, usual_rank
-from nipde.errors import MeasurementError
+from nipde.errors import MeasurementError, PairsError
 from nipde.estimators.registry import factory
 from nipde.measurements.measurement import Measurement
 from nipde.measurements.parse import parse
@@ -60,6 +60,11 @@ def run(words: list[str]) -> int:
     one_thread()
     measurement = measurement_of(options)
     say(measurement.interpretation())
+    if measurement.specimen is not None:
+        raise PairsError(
+            expected="a specimen that fills the box", got="an outline",
+            remedy="loads are recommended for rectangles only so far",
+        )  # fmt: skip
     own = _own_candidates(options.candidates, measurement.pairs.grid.shape)
     context, kernel = _estimated(options.weights, measurement)
     ranked = _ranked(kernel, context, own, options, measurement)

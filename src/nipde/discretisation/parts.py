@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from nipde.errors import GridError
 from nipde.shape import Shape
@@ -11,21 +12,28 @@ from nipde.shape import Shape
 class Condition:
     """One kind of condition."""
 
+    name: ClassVar[str]
+
 
 @dataclass(frozen=True)
 class DirichletPart(Condition):
     """u is given."""
+
+    name = "Dirichlet"
 
 
 @dataclass(frozen=True)
 class NeumannPart(Condition):
     """The flux b ∂u/∂n into the specimen is given; 0 where nothing is said."""
 
+    name = "Neumann"
+
 
 @dataclass(frozen=True)
 class RobinPart(Condition):
     """The flux into the specimen is coefficient · (surroundings - u); the surroundings are given."""
 
+    name = "Robin"
     coefficient: float
 
     def __post_init__(self) -> None:
@@ -41,6 +49,7 @@ class RobinPart(Condition):
 class Terminal(Condition):
     """An electrode, or a well with a screen: one potential U, flux (U - u) / impedance; the total flow is given."""
 
+    name = "terminal"
     impedance: float
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 """The outline of a specimen: its file, the condition of every part, and what acts on parts in all tests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -164,15 +164,18 @@ class Outline:
         fluxes = {name: size for name, size in amounts.items() if self.parts[name].kind == "neumann"}
         return LoadCase(values={name: size for name, size in amounts.items() if name not in fluxes}, fluxes=fluxes)
 
-    def notes(self, grid: Grid, *, origin: tuple[float, ...], units: Units) -> list[Note]:
-        """What was understood: area, nodes, and the condition of every part."""
+    def notes(
+        self, grid: Grid, *, origin: tuple[float, ...], units: Units, described: Collection[str] = ()
+    ) -> list[Note]:
+        """What was understood: area, nodes, and the condition of every part; loads on some are `described`."""
         specimen, case = self.specimen(origin=origin, units=units), self.in_all_tests(units)
         length = "" if units.length == "1" else f" {units.length}"
         inside, holes = specimen.shape.holds_nodes(grid), len(self.shape.rings) - 1
         area = f"{self.shape.region.area:.4g}{length}{'^2' if length else ''}"
         texts = [f"Outline: area {area}, {holes} holes; {inside.sum()} of {inside.size} nodes lie inside."]
         texts += [
-            f"Part {part!r}, {line.length:.4g}{length} long: {_words(specimen.condition(part), part, case)}."
+            f"Part {part!r}, {line.length:.4g}{length} long: {_words(specimen.condition(part), part, case)}"
+            + (", and what is described for each test." if part in described else ".")
             for part, line in self.shape.parts.items()
         ]
         return [Note("reading", text, (self.name,)) for text in texts]

@@ -17,7 +17,7 @@ from nipde.errors import MeasurementError, naming
 from nipde.measurements.convert import Converted, check_keys, convert, noise_level
 from nipde.measurements.description import Description
 from nipde.measurements.gridding import to_grid
-from nipde.measurements.loads import cases_on_outline, check_point_loads, described_loads
+from nipde.measurements.loads import OnPart, cases_on_outline, check_point_loads, described_loads
 from nipde.measurements.locate import locate
 from nipde.measurements.measurement import Measurement, Note, Source, printable
 from nipde.measurements.name import name_arrays
@@ -104,7 +104,8 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
             check_dirichlet_sides(gridded)
         else:
             specimen = outline.specimen(origin=gridded.origin, units=units)
-            on_outline += outline.notes(gridded.grid, units=units, origin=gridded.origin)
+            described = [term.shape.part for term in description.loads if isinstance(term.shape, OnPart)]
+            on_outline += outline.notes(gridded.grid, units=units, origin=gridded.origin, described=described)
             gridded = replace(gridded, mask=gridded.mask & specimen.shape.holds_nodes(gridded.grid))
     loads = gridded.load
     with naming(*(raw.path.name for raw in ([amounts] if amounts else raws))):

@@ -11,6 +11,7 @@ import numpy as np
 
 from nipde.atomic import atomic_folder
 from nipde.discovery.discovery import Discovery, check_text
+from nipde.discretisation.parts import Specimen
 from nipde.errors import IntegrityError, NipdeError, needing
 from nipde.report.interior import identifiable_share, interior_share, measured_share
 from nipde.report.kernel_factors import Factors, factors_of, save_program
@@ -140,6 +141,7 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
         "coverage": {"covered": coverage.covered, "reasons": list(coverage.reasons)},
         "units": {**vars(measurement.units), "coefficient": material.unit},
         "grid": {**kernel.grid.to_dict(), "origin": list(measurement.origin)},
+        "specimen": specimen_summary(measurement.specimen),
         "pairs": {
             "count": pairs.count,
             "noise": None if pairs.noise is None else float(pairs.noise),
@@ -186,6 +188,14 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
         "notes": [{"kind": note.kind, "text": str(note)} for note in measurement.notes],
         "provenance": discovery.provenance,
     }
+
+
+def specimen_summary(specimen: Specimen | None) -> dict[str, Any] | None:
+    """Area and conditions; None if it fills the box."""
+    if specimen is None:
+        return None
+    parts = {part: specimen.condition(part).name for part in specimen.shape.parts}
+    return {"area": specimen.shape.region.area, "parts": parts}
 
 
 def schema() -> dict[str, Any]:

@@ -1,0 +1,170 @@
+"""A measurement as it was understood: outline and parts, where responses were read, load and response of a pair."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import shapely
+from shapely.geometry.base import BaseGeometry
+
+from nipde.context.sensors import Sensors
+from nipde.discretisation.interpolation import isolated
+from nipde.discretisation.parts import DirichletPart, Specimen
+from nipde.errors import ShapeError, needing
+from nipde.measurements.measurement import Measurement
+from nipde.report.numbers import unit_text
+from nipde.shape import Shape
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Line of a part by its condition: colour and width.
+LINES = {"Dirichlet": ("#0b3c8c", 3.0), "Robin": ("#b35900", 3.0), "Neumann": ("#666666", 1.4)}
+
+
+def measurement_figure(measurement: Measurement, *, pair: int = 0) -> "Figure":
+    """Three panels in the coordinates of the files, in two dimensions."""
+    grid = measurement.pairs.grid
+    if grid.dimension != 2:
+        raise ShapeError(expected="a plane measurement", got=f"{grid.dimension} axes", remedy="read the notes instead")
+    with needing("matplotlib", extra="report"):
+        from matplotlib import pyplot
+    x, y = grid.axes
+    size = (14.0, float(np.clip(2.0 + 3.6 * y.length / x.length, 3.6, 8.0)))
+    figure, places = pyplot.subplots(1, 3, figsize=size, layout="constrained", sharex=True, sharey=True)
+    specimen = measurement.specimen or _box(measurement)
+    _draw_specimen(places[0], measurement, specimen)
+    units = measurement.units
+    names = (f"Load of pair {pair + 1}{unit_text(units.load, ' in ')}",
+             f"Response of pair {pair + 1}{unit_text(units.response, ' in ')}")  # fmt: skip
+    _draw_load(places[1], measurement, specimen, pair)
+    _draw_response(places[2], measurement, pair)
+    for place, name in zip(places, ("As understood", *names), strict=True):
+        place.set_title(name, fontsize=11)
+        place.set(aspect="equal", xlabel=f"x{unit_text(units.length, ' in ')}")
+        for ring in specimen.shape.rings:
+            closed = np.vstack([ring, ring[:1]]) + measurement.origin
+            place.plot(*closed.T, color="#666666", linewidth=0.8, zorder=3)
+    places[0].set_ylabel(f"y{unit_text(units.length, ' in ')}")
+    return figure
+
+
+def _box(measurement: Measurement) -> Specimen:
+    """Sides with the boundaries of the axes."""
+    x, y = measurement.pairs.grid.axes
+    held = {side: DirichletPart() for sides, axis in ((("left", "right"), x), (("bottom", "top"), y)) for side in sides
+            if axis.boundary.essential}  # fmt: skip
+    return Specimen(Shape.rectangle(x.length, y.length), held)
+
+
+def _draw_specimen(place: "Axes", measurement: Measurement, specimen: Specimen) -> None:
+    """Parts by colour, their names outside, and the data of the first test."""
+    readings, shape = measurement.readings, specimen.shape
+    case = readings.outline[0] if readings is not None and readings.outline else None
+    drawn = set()
+    for part, line in shape.parts.items():
+        kind = specimen.condition(part).name
+        colour, width = LINES[kind]
+        for piece in shapely.get_parts(line):
+            at = shapely.get_coordinates(piece) + measurement.origin
+            name = None if kind in drawn else kind
+            place.plot(at[:, 0], at[:, 1], color=colour, linewidth=width, zorder=4, label=name)
+            drawn.add(kind)
+        given = None if case is None else case.fluxes.get(part, case.values.get(part))
+        data = "" if given is None else ": varies" if callable(given) else f": {given:.3g}"
+        (x, y), turned = _beside(shape, line)
+        at_part = (x + measurement.origin[0], y + measurement.origin[1])
+        style: dict[str, Any] = {
+            "ha": "center",
+            "va": "center",
+            "fontsize": 8,
+            "color": colour,
+            "rotation": 90 * turned,
+        }
+        place.annotate(f"{part}{data}", at_part, zorder=6, **style)
+    points = _points(measurement)
+    label = f"responses read here ({len(points)})"
+    marks: dict[str, Any] = {
+        "markersize": 3,
+        "markerfacecolor": "white",
+        "markeredgecolor": "black",
+        "linestyle": "none",
+    }
+    place.plot(points[:, 0], points[:, 1], marker="o", zorder=5, label=label, **marks)
+    place.margins(0.16)
+    place.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8, frameon=False)
+
+
+def _beside(shape: Shape, line: BaseGeometry) -> tuple[np.ndarray, bool]:
+    """Where the name of a part stands: outside, next to its middle, turned beside upright sides; or within a hole."""
+    if line.is_ring and not line.equals(shape.region.exterior):
+        return np.array(line.centroid.coords[0]), False
+    longest = max(shapely.get_parts(line), key=shapely.length)
+    ends = shapely.get_coordinates(shapely.line_interpolate_point([longest] * 3, [0.495, 0.5, 0.505], normalized=True))
+    along = ends[2] - ends[0]
+    normal = np.array([along[1], -along[0]]) / np.linalg.norm(along)
+    step = 0.075 * shape.scale
+    outside = -normal if shape.contains((ends[1] + 0.2 * step * normal)[None])[0] else normal
+    return ends[1] + step * outside, bool(abs(outside[0]) > abs(outside[1]))
+
+
+def _draw_load(place: "Axes", measurement: Measurement, specimen: Specimen, pair: int) -> None:
+    """A map, crosses where it acts at points, or a word where nothing acts inside."""
+    grid, field = measurement.pairs.grid, measurement.pairs.loads[pair, 0].double().cpu().numpy()
+    if not field.any():
+        blank = {"facecolor": "white", "edgecolor": "none"}
+        place.text(0.5, 0.5, "nothing acts inside", transform=place.transAxes, ha="center", va="center", bbox=blank)
+        return
+    if np.array_equal(isolated(field[None], grid)[0], field != 0):
+        weights = np.abs(field * grid.weights)
+        at = [float(np.sum(weights * x) / weights.sum()) + first
+              for x, first in zip(grid.coordinates, measurement.origin, strict=True)]  # fmt: skip
+        place.plot(*at, "x", color="#b3004b", markersize=11, markeredgewidth=2.5, zorder=5)
+        total = float(np.sum(field * grid.weights))
+        text = f"{total:.4g}{unit_text(measurement.units.total(2))}"
+        place.annotate(text, (at[0], at[1]), (8, 8), textcoords="offset points")
+        return
+    shown = np.where(specimen.shape.holds_nodes(grid), field, np.nan)
+    _coloured(place, measurement, shown)
+
+
+def _draw_response(place: "Axes", measurement: Measurement, pair: int) -> None:
+    readings = measurement.readings
+    if readings is None:
+        pairs = measurement.pairs
+        field = pairs.responses[pair, 0].double().cpu().numpy()
+        mask = (
+            np.ones(field.shape, dtype=bool) if pairs.mask is None else pairs.mask.expand_as(pairs.responses)[pair, 0]
+        )
+        _coloured(place, measurement, np.where(np.asarray(mask), field, np.nan))
+        return
+    values = readings.readings[pair].numpy()
+    known, limit = np.isfinite(values), np.nanmax(np.abs(values))
+    table, low = _table(values[known], limit)
+    x, y = _points(measurement)[known].T
+    drawn = place.scatter(x, y, c=values[known], cmap=table, vmin=low, vmax=limit, s=26)
+    place.get_figure().colorbar(drawn, ax=place, shrink=0.8)  # type: ignore[union-attr]
+
+
+def _coloured(place: "Axes", measurement: Measurement, field: np.ndarray) -> None:
+    x, y = measurement.positions.values()
+    limit = float(np.nanmax(np.abs(field)))
+    table, low = _table(field[np.isfinite(field)], limit)
+    drawn = place.pcolormesh(x, y, field.T, shading="nearest", cmap=table, vmin=low, vmax=limit, rasterized=True)
+    place.get_figure().colorbar(drawn, ax=place, shrink=0.8)  # type: ignore[union-attr]
+
+
+def _table(values: np.ndarray, limit: float) -> tuple[Any, float]:
+    """Colours and the low end of the scale: around 0 where both signs occur."""
+    from cmcrameri import cm
+
+    return (cm.vik, -limit) if values.size and values.min() < 0 else (cm.batlow, 0.0)
+
+
+def _points(measurement: Measurement) -> np.ndarray:
+    """Where responses were read, in the coordinates of the files."""
+    readings, pairs = measurement.readings, measurement.pairs
+    if readings is not None:
+        return np.asarray(readings.sensors.points) + measurement.origin
+    mask = None if pairs.mask is None else pairs.mask.expand_as(pairs.responses)[:, 0].any(0).cpu().numpy()
+    return np.asarray(Sensors.at_nodes(pairs.grid, mask=mask).points) + measurement.origin
