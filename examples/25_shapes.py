@@ -2,8 +2,7 @@
 Specimens of any plane shape
 ============================
 
-A plate with a hole between a given value and a given flux, and a disc with eight electrodes. Both are solved on a grid
-whose cells are cut by the outline.
+A plate with a hole between a given value and a given flux, and a disc with eight electrodes, on cells cut by outlines.
 """
 
 import matplotlib.pyplot as plt

@@ -27,7 +27,7 @@ from benchmarks.tables.uncertainty import uncertainty
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "physics": physics,
     "shapes": shapes,
-    "specimens": specimens,
+    "specimens-standard": specimens,
     "random-fields": random_fields,
     "transforms": transforms,
     "imports": imports,

@@ -84,7 +84,7 @@ def check_dirichlet_sides(data: Gridded) -> None:
             first, last = mean[pair, component]
             raise MeasurementError(
                 f"response of pair {pair + 1} on the sides of axis {AXES[place]}", expected="0 on a Dirichlet boundary",
-                got=f"{first:.4g} and {last:.4g}", remedy="values other than 0 are not supported yet: subtract the "
+                got=f"{first:.4g} and {last:.4g}", remedy="give an outline and the values of its parts, subtract the "
                 'response without load, take out motion with rigid_motion = true, or give boundary = "neumann"',
             )  # fmt: skip
 
