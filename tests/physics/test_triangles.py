@@ -69,6 +69,15 @@ def test_a_disc_with_a_robin_rim_is_second_order():
     assert errors[1] < 2e-4
 
 
+@pytest.mark.parametrize("spacing", [5.0, 6.0, 7.0, 8.0, 10.0, 12.0])
+def test_oblique_sides_leave_no_flat_triangles_and_no_corner_is_cut(spacing):
+    corners = [(0, 100), (260, 0), (600, 60), (1000, 0), (950, 330), (1000, 620), (780, 800), (420, 720), (40, 520)]
+    shape = Shape.polygon(corners)
+    mesh = triangulated(shape, spacing)
+    assert mesh.areas.min() > 0.02 * spacing**2
+    assert mesh.areas.sum() == pytest.approx(shape.region.area, rel=1e-9)
+
+
 def test_terminals_and_crowded_outlines_are_refused():
     mesh = triangulated(SHAPES["disc"], 0.1)
     with pytest.raises(PhysicsError, match="terminal"):

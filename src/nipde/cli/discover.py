@@ -18,10 +18,10 @@ from nipde.weights import load
 
 ABOUT = (
     "Map the coefficient b of -div(b grad u) = f from tests in which a load f was applied and the response u measured, "
-    "over a rectangle with u = 0 on its sides: transmissivity from pumping rates and heads, tension from pressure and "
-    "deflection. Prints how the file was understood, and the results. Writes a folder: report.html to read, b with "
-    "error bounds and zones (csv, npz, vtk), the Green's function and a program that predict other responses, "
-    "summary.json."
+    "over a rectangle with u = 0 on its sides, or any plane shape (--outline): transmissivity from pumping rates and "
+    "heads, tension from pressure and deflection. Prints how the file was understood, and the results. Writes a "
+    "folder: report.html to read, b with error bounds and zones (csv, npz, vtk), the Green's function and a program "
+    "that predict other responses, summary.json."
 )
 EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m --quantity transmissivity --out result"
 OUTPUT_ERROR = "output-error"

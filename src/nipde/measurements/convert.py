@@ -48,7 +48,7 @@ def convert(
     }
     _check_stated(quantities, stated)
     scale = description.scale or _own_scale(named.raw)
-    notes = _pixel_notes(named, [words[0] for words in stated["length"]])
+    notes = _pixel_notes(named, [words[0] for words in stated["length"]]) if description.outline is None else []
     factors: dict[str, np.ndarray] = {}
     units: dict[str, str] = {} if target is None else vars(target)
     for name, wanted in quantities.items():

@@ -166,7 +166,9 @@ def put_on_grid(data: PointData, grid: Grid, *, origin: tuple[float, ...], exten
 def _notes(gridded: Gridded) -> list[Note]:
     text = "Points are the nodes: values were put in order and not changed."
     if gridded.interpolated:
-        text = "Points are scattered: responses are linear between the points next to a node."
+        text = (
+            "Points are scattered: output error takes them as they are; maps and other estimators, linear between them."
+        )
     notes = [Note("reading", text)]
     if beyond := gridded.load_extended:
         kind: Literal["reading", "warning"] = "warning" if beyond > 0.1 * gridded.grid.size else "reading"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Bool, Float
 
+from nipde.context.sensor_pairs import SensorPairs
 from nipde.discretisation.parts import Specimen
 from nipde.errors import MeasurementError
 from nipde.grid import AXES
@@ -22,36 +23,39 @@ Fields = Float[np.ndarray, "pair component *space"]
 Mask = Bool[np.ndarray, "pair component *space"]
 
 
-def summary(data: Gridded, loads: Fields, units: Units, specimen: Specimen | None = None) -> list[Note]:
-    """How many, where, in which units, how large, and where the largest response lies."""
-    among = data.mask
-    if specimen is not None:
-        inside = specimen.shape.holds_nodes(data.grid)
-        among, loads = data.mask[..., inside], loads[..., inside]
+def summary(data: Gridded, loads: Fields, units: Units, readings: SensorPairs | None = None) -> list[Note]:
+    """How many, where, in which units, how large, and where the largest response lies; `readings` at points."""
     pairs, components = data.response.shape[:2]
     length, load, response = ("" if unit == "1" else f" {unit}" for unit in (units.length, units.load, units.response))
+    specimen = None if readings is None else readings.specimen
     axes = [
         f"{name} from {first:g} to {first + axis.length:g}{length}, {axis.nodes} nodes"
         + (f", {axis.boundary.name}" if specimen is None else "")
         for name, first, axis in zip(AXES, data.origin, data.grid.axes, strict=False)
     ]
-    values = data.response[data.mask]
+    known, values = data.mask, data.response
+    nodes = [x.ravel() + first for x, first in zip(data.grid.coordinates, data.origin, strict=True)]
+    if readings is not None:
+        read = readings.readings.numpy()[:, None]
+        known, values = np.isfinite(read), np.nan_to_num(read)
+        nodes = list((readings.sensors.points + data.origin).T)
+    inside = loads if specimen is None else loads[..., specimen.shape.holds_nodes(data.grid)]
+    measured = values[known]
     texts = [
         f"{pairs} pair{'s' * (pairs != 1)}; {components} component{'s' * (components != 1)} of the response, "
         f"{loads.shape[1]} of the load.",
         f"Grid: {'; '.join(axes)}. Arrays run over ({', '.join(data.grid.axis_names)}).",
         f"Units: length {units.length}, load {units.load}, response {units.response}; so b is in {units.coefficient}.",
-        f"Loads from {loads.min():.4g} to {loads.max():.4g}{load}.",
-        f"Responses from {values.min():.4g} to {values.max():.4g}{response}, "
-        f"{100 * (1 - among.mean()):.3g} % of them missing.",
+        f"Loads from {inside.min():.4g} to {inside.max():.4g}{load}.",
+        f"Responses from {measured.min():.4g} to {measured.max():.4g}{response}, "
+        f"{100 * (1 - known.mean()):.3g} % of them missing.",
     ]
     for component in range(components):
-        size = np.where(data.mask[0, component], np.abs(data.response[0, component]), -1.0)
-        node = np.unravel_index(int(size.argmax()), data.grid.shape)
-        at = [first + axis.coordinates[i] for first, axis, i in zip(data.origin, data.grid.axes, node, strict=True)]
+        first, there = values[0, component].ravel(), known[0, component].ravel()
+        place = int(np.where(there, np.abs(first), -1.0).argmax())
         which = f", component {component + 1}," if components > 1 else ""
-        value = data.response[(0, component, *node)]
-        texts.append(f"Largest response of pair 1{which} at {place_words(at)}{length}: {value:.4g}{response}.")
+        where = place_words([x[place] for x in nodes])
+        texts.append(f"Largest response of pair 1{which} at {where}{length}: {first[place]:.4g}{response}.")
     return [Note("reading", text) for text in texts]
 
 

@@ -138,11 +138,10 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
         pairs = Pairs.from_arrays(loads, gridded.response, grid=gridded.grid, mask=mask, noise=noise)
     sources = tuple(Source(printable(raw.path.name), raw.format, raw.sha256) for raw in raws)
     on_files = [Note("reading", f"read as {one.format}, SHA-256 {one.sha256[:12]}.", (one.name,)) for one in sources]
-    notes = [*on_files, *summary(gridded, loads, units, specimen), on_noise, *_said_once(notes), *on_outline, *on_grid]
-    acts = any(case.values or case.fluxes for case in cases)
-    notes += warnings(gridded, loads, units, specimen, outline=acts)
-    pairs = pairs.to(dtype=torch.float64)
+    pairs, acts = pairs.to(dtype=torch.float64), any(case.values or case.fluxes for case in cases)
     readings = readings_at_points(data, pairs, gridded, specimen, cases if acts else ())
+    notes = [*on_files, *summary(gridded, loads, units, readings), on_noise, *_said_once(notes), *on_outline, *on_grid]
+    notes += warnings(gridded, loads, units, specimen, outline=acts)
     return Measurement(pairs, units, gridded.origin, sources, tuple(notes), readings)
 
 

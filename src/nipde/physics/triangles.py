@@ -187,13 +187,18 @@ def triangulated(shape: Shape, spacing: float) -> Triangulation:
     vertices = np.concatenate([*rings, inner])
     triangles = Delaunay(vertices).simplices
     triangles = triangles[shapely.contains_xy(region, *vertices[triangles].mean(axis=1).T)]
+    a, b = (vertices[triangles[:, k]] - vertices[triangles[:, 0]] for k in (1, 2))
+    flat = np.abs(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]) < 1e-6 * spacing**2  # along a straight side, by rounding
+    triangles = triangles[~flat]
     starts = np.cumsum([0, *(len(ring) for ring in rings)])
     edges = np.concatenate([
         np.stack([np.arange(a, b), np.roll(np.arange(a, b), -1)], axis=-1)
         for a, b in pairwise(starts.tolist())
     ])  # fmt: skip
     mesh = Triangulation(vertices, triangles, edges, tuple(name for each in names for name in each))
-    if abs(mesh.areas.sum() - region.area) > 1e-9 * region.area:
+    sides = np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1) @ (len(vertices), 1)
+    whole = np.isin(np.sort(edges, axis=1) @ (len(vertices), 1), sides).all()
+    if not whole or abs(mesh.areas.sum() - region.area) > 1e-6 * region.area:
         raise PhysicsError(
             expected="triangles that fill the outline", got=f"{mesh.areas.sum() / region.area:.6f} of its area",
             remedy="use a smaller spacing: parts of the outline are closer to each other",
@@ -206,7 +211,8 @@ def _resampled(ring: Points, sides: tuple[str, ...], spacing: float) -> tuple[Po
     before, after = ring - np.roll(ring, 1, 0), np.roll(ring, -1, 0) - ring
     turn = np.abs(np.angle((after[:, 0] + 1j * after[:, 1]) / (before[:, 0] + 1j * before[:, 1])))
     change = np.array([sides[k] != sides[k - 1] for k in range(len(sides))])
-    kept = np.flatnonzero((turn > CORNER) | change)
+    long = np.linalg.norm(after, axis=1) > spacing / 2
+    kept = np.flatnonzero((turn > CORNER) | change | ((turn > 1e-6) & long & np.roll(long, 1)))
     kept = kept if len(kept) else np.array([0])
     along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(after, axis=1))])
     closed = np.vstack([ring, ring[:1]])

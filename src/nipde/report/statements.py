@@ -128,7 +128,9 @@ def band_statement(discovery: Discovery) -> str:
     """The usual half width of the band."""
     material = discovery.material
     (half,) = interior_percentiles(discovery.kernel, half_width(discovery), 50)
-    kind = "calibrated" if material.calibrated else "from the posterior"
+    kind = "from the posterior"
+    if material.calibrated:
+        kind = "calibrated" if discovery.coverage.covered else "calibrated on other systems"
     return f"{100 * material.level:g} % bands of the {material.quantity}: ± {percent(half)} (median), {kind}."
 
 
