@@ -17,7 +17,7 @@ from benchmarks.tables.mechanics import mechanics
 from benchmarks.tables.mistakes import mistakes
 from benchmarks.tables.models import imports, params, recipes, shifted_loads, step, tokens, transforms
 from benchmarks.tables.reference import reference
-from benchmarks.tables.shapes import shapes, specimens
+from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
 from benchmarks.tables.solvers import physics, random_fields
 from benchmarks.tables.training import interruptions, processes, throughput
@@ -28,6 +28,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "physics": physics,
     "shapes": shapes,
     "specimens-standard": specimens,
+    "outlines": outlines,
     "random-fields": random_fields,
     "transforms": transforms,
     "imports": imports,

@@ -33,6 +33,24 @@ def shapes(measured: dict[str, Any]) -> str:
     )
 
 
+def outlines(measured: dict[str, Any]) -> str:
+    """Files to the report."""
+    head = (
+        "specimen", "nodes", "readings", "nodes outside with a coefficient", "bands of 90 % hold",
+        "median error of the coefficient", "held out, with noise", "alarm", "processor time",
+    )  # fmt: skip
+    rows = [
+        (one["case"], " × ".join(map(str, one["nodes"])), f"{one['readings']:,}", str(one["phantom"]),
+         percent(one["within"]), percent(one["log_median"]), percent(one["held_out"]), "yes" if one["rings"] else "no",
+         f"{one['seconds']:.0f} s")
+        for one in measured["systems"]
+    ]  # fmt: skip
+    return table(head, rows) + (
+        f"\n{percent(measured['noise'])} noise; data of linear triangles. Time of `nipde discover`, from files to the "
+        "report.\n"
+    )
+
+
 def specimens(measured: dict[str, Any]) -> str:
     """Sensors to material on other shapes."""
     head = (

@@ -208,6 +208,26 @@ def test_derivatives_with_loads_on_the_outline_are_those_of_the_readings():
     np.testing.assert_allclose(near.predicted, solver.predicted(model, parameters), atol=1e-12)
 
 
+@pytest.mark.parametrize("count", [20, 300])
+def test_the_curvature_is_that_of_the_derivatives_for_few_and_many_sensors(count):
+    nodes, grid, rng = Grid.uniform(5), Grid.uniform(13), np.random.default_rng(2)
+    points = rng.uniform(0.06, 0.94, (900, 2))
+    points = points[HELD.shape.contains(points)][:count]
+    values = rng.standard_normal((count, 2))
+    weights = np.outer(rng.uniform(0.5, 2, count), (1.0, 3.0))
+    loads = {"specimen": HELD, "outline": ON_OUTLINE}
+    system = SensorSystem(GRID, np.zeros((2, *GRID.shape)), Sensors.at(points), values, weights, **loads)
+    solver, model = Solver(grid, system, nodes=nodes, per_axis=3), MaternField(nodes)
+    parameters, step = rng.standard_normal(nodes.size) * 0.3, 1e-5
+    near = solver.linearised(model, parameters)
+    rows = np.stack([
+        (solver.predicted(model, parameters + one) - solver.predicted(model, parameters - one)).ravel() / (2 * step)
+        for one in step * np.eye(nodes.size)[near.active]
+    ])  # fmt: skip
+    assert (count > solver.sensors.shape[1]) == (count == 300)
+    np.testing.assert_allclose(near.curvature(system), (rows * weights.ravel()) @ rows.T, rtol=1e-5, atol=1e-9)
+
+
 def measured_on_outline(*, pairs=12, noise=0.01):
     """Readings at nodes inside, to random loads on the outline; truth by triangles."""
     rng, mesh = np.random.default_rng(8), triangulated(HELD.shape, 0.01)

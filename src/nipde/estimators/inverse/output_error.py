@@ -127,10 +127,9 @@ class Solver:
         factor = self.factor(conductances)
         changes = (self.subcells.gathered(slopes) @ by_parameters).tocsr()
         responses = factor.solve(self.inflow(conductances))
-        green = factor.solve(self.sensors.T.toarray())
         drops = self.difference @ responses
         drops = drops if self.outline is None else drops - self.outline.given
-        return Linearised(self, changes, drops, self.difference @ green, self.sensors @ responses + self.offset)
+        return Linearised(self, changes, drops, factor, self.sensors @ responses + self.offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +139,10 @@ class Linearised:
     solver: Solver
     #: C = ∂c/∂θ.
     changes: sparse.csr_array
-    #: D u, less what is given at the outline, and D g.
+    #: D u, less what is given at the outline.
     drops: Float[np.ndarray, "link pair"]
-    green: Float[np.ndarray, "link sensor"]
+    #: Of A.
+    factor: SuperLU
     predicted: Values
 
     @cached_property
@@ -153,7 +153,11 @@ class Linearised:
 
     def gradient(self, weighted: Values) -> Parameters:
         """Of ½ rᵀ P r, r = y - H u, by P r."""
-        return np.asarray(self.changes.T @ np.einsum("lp,lp->l", self.green @ weighted, self.drops))
+        return np.asarray(self.changes.T @ np.einsum("lp,lp->l", self.adjoint(weighted), self.drops))
+
+    def adjoint(self, values: Values) -> Float[np.ndarray, "link pair"]:
+        """D A⁻¹ Hᵀ, of one column per pair."""
+        return np.asarray(self.solver.difference @ self.factor.solve(np.asarray(self.solver.sensors.T @ values)))
 
     def curvature(
         self, system: SensorSystem, *, precision: type[np.floating] = np.float64
@@ -162,20 +166,32 @@ class Linearised:
         per_sensor, per_pair = separable(system.weights)
         changes = self.changes[:, self.active]
         entering = np.flatnonzero(np.diff(changes.indptr))
-        green, drops = (
-            _compressed(part[entering] * np.sqrt(weight)).astype(precision)
-            for part, weight in ((self.green, per_sensor), (self.drops, per_pair))
-        )
-        outer = green @ green.T
+        drops = _compressed(self.drops[entering] * np.sqrt(per_pair)).astype(precision)
+        outer = self._between_links(per_sensor, entering, precision)
         outer *= drops @ drops.T
         changes = changes[entering].astype(precision)
         curvature = np.asarray(changes.T @ (changes.T @ outer).T, dtype=np.float64)
         return curvature if system.nuisance is None else curvature - self._explained(system.nuisance, system.weights)
 
+    def _between_links(
+        self, per_sensor: Float[np.ndarray, " sensor"], links: np.ndarray, precision: type[np.floating]
+    ) -> Float[np.ndarray, "link link"]:
+        """(D g) w (D g)ᵀ, g = A⁻¹ Hᵀ; by way of all unknowns where there are more sensors than these."""
+        difference, sensors = self.solver.difference[links], self.solver.sensors
+        if len(per_sensor) <= sensors.shape[1]:
+            green = difference @ self.factor.solve(sensors.T.toarray())
+            green = _compressed(green * np.sqrt(per_sensor)).astype(precision)
+            return np.asarray(green @ green.T)
+        inverse = self.factor.solve(np.eye(sensors.shape[1])).astype(precision)
+        weights = (sensors.T @ sparse.diags_array(per_sensor) @ sensors).astype(precision)
+        between = inverse @ np.asarray(weights @ inverse)
+        difference = difference.astype(precision)
+        return np.asarray(difference @ (difference @ between).T)
+
     def _explained(self, nuisance: Nuisance, weights: Values) -> Float[np.ndarray, "active active"]:
         """What errors with a pattern take from the curvature: (Jᵀ W B) Cov(a) (Jᵀ W B)ᵀ."""
         weights = np.outer(*separable(weights))
-        columns = np.hstack([(self.green @ (weights * pattern)) * self.drops for pattern in nuisance.patterns])
+        columns = np.hstack([self.adjoint(weights * pattern) * self.drops for pattern in nuisance.patterns])
         forms = self.changes[:, self.active].T @ columns
         return np.asarray(forms @ nuisance.covariance(weights) @ forms.T)
 
