@@ -1,5 +1,6 @@
 """The outline of a specimen: its file, the condition of every part, and what acts on parts in all tests."""
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -15,7 +16,7 @@ from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart, Specimen
 from nipde.errors import MeasurementError, meant
 from nipde.grid import Axis, Grid
-from nipde.measurements.measurement import Note
+from nipde.measurements.measurement import Note, Source, printable
 from nipde.measurements.point_data import PointData
 from nipde.measurements.units import Units, amount
 from nipde.shape import ON, Shape
@@ -67,9 +68,14 @@ class PartDescription:
 class Outline:
     """In the coordinates and units of the measurement."""
 
-    name: str
+    source: Source
     shape: Shape
     parts: Mapping[str, PartDescription]
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        return self.source.name
 
     @classmethod
     def read(cls, path: str, parts: Mapping[str, PartDescription], *, length: Float[np.ndarray, " axis"]) -> Self:
@@ -90,7 +96,8 @@ class Outline:
                 name, expected="a part whose value is given", got="none: responses are known up to a constant only",
                 remedy=f"say which of {', '.join(shape.parts)} is held, such as --dirichlet {some}=0",
             )  # fmt: skip
-        return cls(name, shape, parts)
+        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        return cls(Source(printable(name), "outline", digest), shape, parts)
 
     def within(self, data: Sequence[PointData]) -> tuple[list[PointData], list[Note]]:
         """Points inside or on the outline, and others with a load alone; a few are left out with a warning."""

@@ -137,6 +137,7 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
         mask = None if gridded.mask.all() else gridded.mask
         pairs = Pairs.from_arrays(loads, gridded.response, grid=gridded.grid, mask=mask, noise=noise)
     sources = tuple(Source(printable(raw.path.name), raw.format, raw.sha256) for raw in raws)
+    sources += () if outline is None else (outline.source,)
     on_files = [Note("reading", f"read as {one.format}, SHA-256 {one.sha256[:12]}.", (one.name,)) for one in sources]
     pairs, acts = pairs.to(dtype=torch.float64), any(case.values or case.fluxes for case in cases)
     readings = readings_at_points(data, pairs, gridded, specimen, cases if acts else ())

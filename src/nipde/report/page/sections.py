@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from nipde.discovery.discovery import Discovery, HeldOut
@@ -158,7 +158,7 @@ def rows(discovery: Discovery, view: View) -> tuple[Section, Section]:
     if max(step) > 1:
         sizes = [" × ".join(map(str, shape)) for shape in (values.shape[1:], view.shape)]
         remark += f"This page keeps rows at {sizes[0]} of {sizes[1]} nodes; the nearest one is shown."
-    start = tuple(nodes // 2 for nodes in view.shape)
+    start = _central(view.shown(kernel.interior))
     near = [min(len(p) - 1, int((s - f) / d + 0.5)) for p, s, f, d in zip(places, start, first, step, strict=True)]
     power = {1: "", 2: "²", 3: "³"}[grid.dimension]
     figure = Figure(
@@ -171,6 +171,13 @@ def rows(discovery: Discovery, view: View) -> tuple[Section, Section]:
         "unit": figure.unit, "largest": rounded(flat.max(1)), "all": rounded([colours.low.min(), colours.high.max()]),
     }  # fmt: skip
     return {"figure": figure, "remark": remark, "start": start}, data
+
+
+def _central(interior: Bool[ndarray, "*shown"]) -> tuple[int, ...]:
+    """The interior node nearest to the middle."""
+    nodes = np.argwhere(interior)
+    nearest = nodes[np.argmin(np.sum((nodes - np.array(interior.shape) // 2) ** 2, axis=1))]
+    return tuple(int(index) for index in nearest)
 
 
 def kept_nodes(view: View) -> tuple[tuple[int, ...], tuple[int, ...], list[range]]:
