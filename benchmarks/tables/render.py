@@ -27,7 +27,9 @@ from benchmarks.tables.uncertainty import uncertainty
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "physics": physics,
     "shapes": shapes,
+    "specimens-quick": specimens,
     "specimens-standard": specimens,
+    "specimens-long": specimens,
     "outlines": outlines,
     "random-fields": random_fields,
     "transforms": transforms,

@@ -220,7 +220,7 @@ def test_sides_held_at_other_values_than_0_are_refused():
     loads, responses = fields()
     rng = np.random.default_rng(0)
     head = np.linspace(10.0, 8.0, len(X))[:, None]
-    with refused(message="axis x", expected="0 on a Dirichlet", got="10 and 8", remedy="not supported yet"):
+    with refused(message="axis x", expected="0 on a Dirichlet", got="10 and 8", remedy="give an outline"):
         interpreted({"x": X, "y": Y, "loads": loads, "responses": responses + head})
     one = responses + (np.arange(len(responses)) == 1)[:, None, None] * head
     with refused(message="pair 2"):
