@@ -47,7 +47,7 @@ DRAWN, SPACING = 161, 1 / 180
 #: Half width of a band of 90 % over the deviation, of a normal distribution.
 NORMAL = 1.645
 #: Wells and sensors keep this distance from the outline; held-out responses next to a well are not judged.
-AWAY, BESIDE = 0.02, 0.06
+AWAY, NEAR_WELL = 0.02, 0.06
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def experiment_of(row: Row, number: int) -> Experiment:
     count = LOADS[row.loads] + QUERIES
     loads = np.zeros((count, *GRID.shape))
     outline: tuple[LoadCase, ...] = ()
-    beside = np.zeros((count, len(lattice)), dtype=bool)
+    near_well = np.zeros((count, len(lattice)), dtype=bool)
     moments = np.zeros((len(solver.vertices), count))
     if row.loads in ("inside", NOT_BEYOND):
         fields = GaussianField(1.0, waves=8, rms=1.0).sample(box, rng=rng, count=count)
@@ -184,24 +184,24 @@ def experiment_of(row: Row, number: int) -> Experiment:
         at = rng.permutation(np.flatnonzero(distance > 2 * max(GRID.spacing)))[:count]
         moments = solver.at(nodes[at]).T.toarray()
         loads[np.arange(count), *np.array(np.nonzero(inside))[:, at]] = 1 / np.prod(GRID.spacing)
-        beside = np.linalg.norm(lattice - nodes[at][:, None], axis=-1) < BESIDE
+        near_well = np.linalg.norm(lattice - nodes[at][:, None], axis=-1) < NEAR_WELL
     else:
         outline = tuple(outline_case(specimen, rng) for _ in range(count))
     exact = (solver.at(lattice) @ law.solve(moments, outline)).T
     context = slice(0, LOADS[row.loads])
-    far = ~beside[context].any(0) if row.loads == "wells" and row.sensors else np.ones(len(lattice), dtype=bool)
+    far = ~near_well[context].any(0) if row.loads == "wells" and row.sensors else np.ones(len(lattice), dtype=bool)
     chosen = np.flatnonzero(far)
     if row.sensors:
         chosen = rng.choice(chosen, min(row.sensors, len(chosen)), replace=False)
     deviation = NOISE * float(np.sqrt(np.mean(exact[context][:, chosen] ** 2)))
     readings = exact[context][:, chosen] + deviation * rng.standard_normal((LOADS[row.loads], len(chosen)))
-    readings = np.where(beside[context][:, chosen], np.nan, readings)
+    readings = np.where(near_well[context][:, chosen], np.nan, readings)
     pairs = SensorPairs.from_arrays(
         loads[context], readings, grid=GRID, sensors=Sensors.at(lattice[chosen]), noise=deviation, specimen=specimen,
         outline=outline[context],
     )  # fmt: skip
     judged_at = slice(LOADS[row.loads], None)
-    answers = np.where(beside, np.nan, exact)[judged_at]
+    answers = np.where(near_well, np.nan, exact)[judged_at]
     return Experiment(pairs, loads[judged_at], outline[judged_at], lattice, answers, mesh, truth)
 
 

@@ -167,6 +167,8 @@ def test_parts_that_say_too_little_are_refused(plate, parts, says):
 def test_points_of_another_unit_are_refused_and_few_strays_left_out(plate):
     with pytest.raises(MeasurementError, match="same unit"):
         read(table(plate, 1000 * lattice()), units=UNITS, outline=plate / "plate.geojson", parts=HELD)
+    with pytest.raises(MeasurementError, match="same unit"):
+        read(table(plate, 0.001 * lattice()), units=UNITS, outline=plate / "plate.geojson", parts=HELD)
     points = np.vstack([lattice(), [(2.0, 1.0)]])
     found = read(table(plate, points), units=UNITS, outline=plate / "plate.geojson", parts=HELD)
     assert len(found.readings.sensors) == len(lattice())

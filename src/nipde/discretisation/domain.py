@@ -168,20 +168,23 @@ def _ghost_nodes(cells: CutCells, links: Links) -> tuple[sparse.csr_array, spars
 
 
 def _corner_nodes(active: Bool[np.ndarray, "*space"], valued: set[int]) -> sparse.csr_array:
-    """From all nodes to all nodes: those across a corner from an active one get u_beside + u_above - u_active."""
+    """From all nodes to all nodes. Across a corner from an active one, u = u_first + u_second - u_active.
+
+    First and second are the neighbours of both.
+    """
     entries = [(node, node, 1.0) for node in valued]
     found: dict[int, list[tuple[int, int, int]]] = {}
     for step in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
         for place in _rim(active):
             ends = tuple(place + np.array(one) for one in (step, (step[0], 0), (0, step[1])))
             if all(np.all(end >= 0) and np.all(end < active.shape) for end in ends):
-                corner, beside, above = (int(np.ravel_multi_index(end, active.shape)) for end in ends)
-                if corner not in valued and beside in valued and above in valued:
-                    found.setdefault(corner, []).append((beside, above, int(np.ravel_multi_index(place, active.shape))))
+                corner, first, second = (int(np.ravel_multi_index(end, active.shape)) for end in ends)
+                if corner not in valued and first in valued and second in valued:
+                    found.setdefault(corner, []).append((first, second, int(np.ravel_multi_index(place, active.shape))))
     for corner, each in found.items():
-        for beside, above, place in each:
+        for first, second, place in each:
             share = 1 / len(each)
-            entries += [(corner, beside, share), (corner, above, share), (corner, place, -share)]
+            entries += [(corner, first, share), (corner, second, share), (corner, place, -share)]
     return _matrix(entries, (active.size, active.size))
 
 

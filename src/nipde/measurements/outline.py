@@ -25,6 +25,8 @@ from nipde.shape import ON, Shape
 ALONG = 30
 #: Points outside of the outline are left out; more than this share of them are a mistake.
 STRAY = 0.2
+#: Share of the outline's extent that the points cover; less along both axes is a mistake.
+SMALL = 0.05
 Kind = Literal["dirichlet", "neumann", "robin"]
 
 
@@ -112,6 +114,13 @@ class Outline:
                 f"points and {self.name} do not match", expected=f"points from {low} to {high}",
                 got=f"{stray} of {count} outside, from {ends[0]} to {ends[1]}",
                 remedy="give both in the same unit and from the same origin",
+            )  # fmt: skip
+        covered = np.ptp(np.concatenate([one.points for one in data]), axis=0) / np.ptp(self.shape.rings[0], axis=0)
+        if np.all(covered < SMALL):
+            raise MeasurementError(
+                f"points and {self.name} do not match", expected="points all over the outline",
+                got=f"points on {100 * float(covered.max()):.2g} % of its extent",
+                remedy="give both in the same unit of length; leave out an outline of something larger",
             )  # fmt: skip
         text = f"{len(lost)} points lie outside of the outline and were left out."
         kept = [one if held.all() else one.at(held) for one, held in zip(data, inside, strict=True)]

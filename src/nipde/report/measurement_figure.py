@@ -72,14 +72,14 @@ def _draw_specimen(place: "Axes", measurement: Measurement, specimen: Specimen) 
             drawn.add(kind)
         given = None if case is None else case.fluxes.get(part, case.values.get(part))
         data = "" if given is None else ": varies" if callable(given) else f": {given:.3g}"
-        (x, y), turned = _beside(shape, line)
+        (x, y), vertical = _label_position(shape, line)
         at_part = (x + measurement.origin[0], y + measurement.origin[1])
         style: dict[str, Any] = {
             "ha": "center",
             "va": "center",
             "fontsize": 8,
             "color": colour,
-            "rotation": 90 * turned,
+            "rotation": 90 * vertical,
         }
         place.annotate(f"{part}{data}", at_part, zorder=6, **style)
     points = _points(measurement)
@@ -95,8 +95,8 @@ def _draw_specimen(place: "Axes", measurement: Measurement, specimen: Specimen) 
     place.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8, frameon=False)
 
 
-def _beside(shape: Shape, line: BaseGeometry) -> tuple[np.ndarray, bool]:
-    """Where the name of a part stands: outside, next to its middle, turned beside upright sides; or within a hole."""
+def _label_position(shape: Shape, line: BaseGeometry) -> tuple[np.ndarray, bool]:
+    """Position of a part's label, outside at its middle or in a hole; and whether it is written vertically."""
     if line.is_ring and not line.equals(shape.region.exterior):
         return np.array(line.centroid.coords[0]), False
     longest = max(shapely.get_parts(line), key=shapely.length)
