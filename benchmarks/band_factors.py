@@ -1,4 +1,4 @@
-"""Factors of the sensor inversion's bands by stratum, from the table `calibration` of the campaign `reference`.
+"""Factors of the sensor inversion's bands by stratum, from the `calibration` of the campaigns `reference`, `specimens`.
 
 Every system counts alike. A factor is the smallest with which the mean share of values within bands is the level.
 """
@@ -18,28 +18,30 @@ from nipde.estimators.inverse.band_factors import LEVELS, Case
 TARGET = Path(__file__).resolve().parent.parent / "src/nipde/estimators/inverse/band_factors.json"
 #: A stratum with fewer systems than this has no factors.
 FEWEST = 6
+#: What calibrated bands hold, and of which quantiles and factors.
+HELD = {"within_calibrated": ("ratios", "response"), "material_within_calibrated": ("material_ratios", "material")}
 
 
-def write(results: Path, record: str) -> Path:
-    """From a record of the campaign to the file of the package."""
-    measured = read_record(results, record)["measured"]
-    content = {"record": record, "commit": commit(), "time": now(), "strata": measured["factors"]}
+def write(results: Path, records: Sequence[str]) -> Path:
+    """From records of the campaigns to the file of the package."""
+    found: dict[str, Any] = {}
+    for record in records:
+        found |= read_record(results, record)["measured"]["factors"]
+    content = {"records": list(records), "commit": commit(), "time": now(), "strata": found}
     write_bytes(TARGET, (json.dumps(content, indent=1) + "\n").encode())
     return TARGET
 
 
-def strata(measured: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Factors of responses and of log b by the name of a stratum."""
-    pairs = {row["name"]: row["pairs"] for row in measured["rows"] if row["table"] == "calibration"}
+def strata(systems: Sequence[dict[str, Any]], shares: Sequence[float]) -> dict[str, dict[str, Any]]:
+    """Factors of responses and of log b by the name of a stratum, from systems of the calibration."""
     grouped = defaultdict(list)
-    for one in measured["systems"]:
-        if one["table"] == "calibration":
-            grouped[case_of(pairs[one["row"]], one).stratum].append(one)
+    for one in systems:
+        grouped[case_of(one).stratum].append(one)
     return {
         name: {
             "systems": len(each),
             **{
-                quantity: [round(factor([one[key] for one in each], measured["shares"], level), 3) for level in LEVELS]
+                quantity: [round(factor([one[key] for one in each], shares, level), 3) for level in LEVELS]
                 for quantity, key in (("response", "ratios"), ("material", "material_ratios"))
             },
         }
@@ -48,24 +50,28 @@ def strata(measured: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def held(
-    pairs: int, one: dict[str, Any], factors: dict[str, dict[str, Any]], shares: Sequence[float]
-) -> dict[str, Any]:
+def held(one: dict[str, Any], factors: dict[str, dict[str, Any]], shares: Sequence[float]) -> dict[str, Any]:
     """Shares of responses and of the coefficient within calibrated bands of 90 %; None where there are none."""
-    stratum = factors.get(case_of(pairs, one).stratum)
-    names = {"within_calibrated": ("ratios", "response"), "material_within_calibrated": ("material_ratios", "material")}
-    if stratum is None or one["table"] == "calibration":
-        return dict.fromkeys(names)
+    stratum = factors.get(case_of(one).stratum)
+    if stratum is None:
+        return dict.fromkeys(HELD)
     at = LEVELS.index(0.9)
     return {
         name: float(share_below(one[ratios], shares, np.array(stratum[quantity][at])))
-        for name, (ratios, quantity) in names.items()
+        for name, (ratios, quantity) in HELD.items()
     }
 
 
-def case_of(pairs: int, one: dict[str, Any]) -> Case:
+def mean_of(name: str, each: Sequence[dict[str, Any]]) -> float | None:
+    """Over the systems that have calibrated bands."""
+    known = [one[name] for one in each if one[name] is not None]
+    return float(np.mean(known)) if known else None
+
+
+def case_of(one: dict[str, Any]) -> Case:
     """What was known of a fit."""
-    return Case(one["model"], pairs, one["readings"] // pairs, one["noise"] / one["size"])
+    pairs = one["pairs"]
+    return Case(one["model"], pairs, one["readings"] // pairs, one["noise"] / one["size"], shape="sensors" in one)
 
 
 def factor(quantiles: list[list[float]], shares: Sequence[float], level: float) -> float:

@@ -138,8 +138,10 @@ def recorded(systems: list[dict[str, Any]]) -> dict[str, Any]:
     """Systems with what calibrated bands hold of them, and their means by row."""
     rows = {(row.table, row.name): row for row in ALL}
     known = [one for one in systems if (one["table"], one["row"]) in rows]
-    factors = band_factors.strata({"rows": [asdict(row) for row in CALIBRATION], "systems": known, "shares": SHARES})
-    known = [{**one, **band_factors.held(rows[one["table"], one["row"]].pairs, one, factors, SHARES)} for one in known]
+    known = [{**one, "pairs": rows[one["table"], one["row"]].pairs} for one in known]
+    factors = band_factors.strata([one for one in known if one["table"] == "calibration"], SHARES)
+    judged_by = {row.table: {} if row.table == "calibration" else factors for row in ALL}
+    known = [{**one, **band_factors.held(one, judged_by[one["table"]], SHARES)} for one in known]
     each = {key: [one for one in known if (one["table"], one["row"]) == key] for key in rows}
     return {
         "rows": [summary(row, each[key]) for key, row in rows.items() if each[key]], "queries": QUERIES,
@@ -253,15 +255,11 @@ def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Means over the systems that are there."""
     means = ("held_out", "within", "material_within", "log_mean", "log_median", "log_width", "phases_inside",
              "chi_square", "effective_dof", "seconds", "rings")  # fmt: skip
-    calibrated = {
-        name: float(np.mean([one[name] for one in each if one[name] is not None] or [np.nan]))
-        for name in ("within_calibrated", "material_within_calibrated")
-    }
     return {
         "row": row.name, **asdict(replace(row, nuisance=())), "systems": len(each),
         "models": dict(Counter(one["model"] for one in each)),
         **{name: float(np.mean([one[name] for one in each])) for name in means},
-        **{name: None if np.isnan(value) else value for name, value in calibrated.items()},
+        **{name: band_factors.mean_of(name, each) for name in band_factors.HELD},
         "held_out_worst": float(np.max([one["held_out"] for one in each])),
     }  # fmt: skip
 

@@ -60,7 +60,7 @@ def specimens(measured: dict[str, Any]) -> str:
     others = {row["row"].removesuffix(", total-variation"): row for row in measured["rows"] if row["penalty"]}
     rows = [
         (row["shape"], row["loads"], str(row["sensors"] or "lattice"), str(row["systems"]), percent(row["held_out"]),
-         percent(row["held_out_worst"]), percent(row["within"]), percent(row["material_within"]),
+         percent(row["held_out_worst"]), _calibrated(row, "within"), _calibrated(row, "material_within"),
          f"{row['log_mean']:.3f}", f"{100 * row['phases_inside']:.1f} %", f"{row['chi_square']:.2f}",
          f"{round(row['rings'] * row['systems'])}",
          f"{percent(other['held_out'])} ({other['systems']})" if (other := others.get(row["row"])) else "",
@@ -70,5 +70,11 @@ def specimens(measured: dict[str, Any]) -> str:
     return table(head, rows) + (
         f"\n{percent(measured['noise'])} noise; 50 pairs, 20 of wells; sensors on nodes of a 21² grid, or on 40 "
         "of these. Data of linear triangles that follow the "
-        "outline. Factors of the bands are those of rectangles. Of total variation, in brackets, on how many systems.\n"
+        "outline. Bands: of the posterior → with factors from other specimens. "
+        "Of total variation, in brackets, on how many systems.\n"
     )
+
+
+def _calibrated(row: dict[str, Any], name: str) -> str:
+    held = row[f"{name}_calibrated"]
+    return percent(row[name]) + ("" if held is None else f" → {percent(held)}")

@@ -19,6 +19,8 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 FEWEST_PAIRS, FEWEST_SENSORS, MOST_NOISE = 5, 20, 0.06
 #: Below so many sensors they are few; below this share of the readings the noise is low.
 FEW, LOW = 60, 0.003
+#: Calibration systems on shapes have at least this noise.
+LEAST_NOISE = 0.0009
 Factors = Float[Tensor, " level"]
 
 
@@ -31,13 +33,17 @@ class Case:
     sensors: int
     #: As a share of the readings' root mean square.
     noise: float
+    #: Whether the specimen has an outline of its own.
+    shape: bool = False
 
     @property
     def stratum(self) -> str:
         """Its name."""
         model = "smooth" if self.model == "smooth" else "phases"
-        sensors, noise = "few" if self.sensors < FEW else "many", "low" if self.noise < LOW else "usual"
-        return f"{model}, {sensors} sensors, {noise} noise"
+        sensors = "few" if self.sensors < FEW else "many"
+        if self.shape:
+            return f"{model}, {sensors} sensors, on a shape"
+        return f"{model}, {sensors} sensors, {'low' if self.noise < LOW else 'usual'} noise"
 
     @property
     def outside(self) -> tuple[str, ...]:
@@ -49,6 +55,8 @@ class Case:
             reasons.append(f"fewer than {FEWEST_SENSORS} sensors")
         if not self.noise <= MOST_NOISE:
             reasons.append(f"noise above {100 * MOST_NOISE:g} % of the readings")
+        if self.shape and self.noise < LEAST_NOISE:
+            reasons.append("noise below 0.1 % of the readings on a specimen with an outline")
         if self.stratum not in _table():
             reasons.append("bands of output error are not calibrated for such cases yet")
         return tuple(reasons)

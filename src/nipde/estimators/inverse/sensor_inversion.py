@@ -207,12 +207,13 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
         best, problem.pairs.grid, solver.interpolation, hypot(solver_error, model_error) / problem.size,
         max(1.0, chi_square) ** 0.5, tuple(others), problem.mean_gain_deviation(best.fit),
     )  # fmt: skip
-    case = Case(name, problem.pairs.count, len(problem.pairs.sensors), noise / problem.size)
+    case = Case(
+        name, problem.pairs.count, len(problem.pairs.sensors), noise / problem.size, problem.pairs.specimen is not None
+    )
     of_responses, of_material = factors_of(case) or (
         torch.tensor(norm.ppf([(1 + level) / 2 for level in LEVELS])),
         None,
     )
-    shape = () if problem.pairs.specimen is None else ("all calibration systems are rectangles",)
     scores = residual_scores(best)
     test = OutlierTest({name: torch.tensor(max(value, 0.0)) for name, value in scores.items()}, LIMIT)
     summary = {
@@ -221,7 +222,7 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
         "size": problem.size, "discretisation": solver_error, "model_error": model_error,
         "interpolation": solver.interpolation, "undecided": len(others) > 0, "criteria": criteria,
         "material_nodes": list(problem.nodes.shape), "nuisance": list(problem.nuisance),
-        "outside": [*case.outside, *shape],
+        "outside": list(case.outside),
     }  # fmt: skip
     bands = PredictionBands(LEVELS, of_responses[:, None].expand(-1, 2), test, of_material)
     return RefinedLaw(
