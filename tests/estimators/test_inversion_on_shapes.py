@@ -15,7 +15,7 @@ from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Specimen, Terminal
 from nipde.errors import GridError, PairsError, PhysicsError
 from nipde.estimators.inverse.material_models import MaternField
-from nipde.estimators.inverse.output_error import SensorSystem, Solver
+from nipde.estimators.inverse.output_error import LinkSolver, SensorSystem
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.grid import Grid
 from nipde.physics.random_fields import GaussianField
@@ -150,14 +150,17 @@ def test_a_rectangle_as_a_shape_is_the_box():
     values = np.ones((12, 3))
     answers = []
     for specimen in (None, box):
-        system = SensorSystem(GRID, loads, sensors, values, values, specimen=specimen)
-        solver = Solver(GRID.refine(3), system, nodes=GRID, per_axis=2)
+        system = SensorSystem(grid=GRID, loads=loads, sensors=sensors, values=values, weights=values, specimen=specimen)
+        solver = LinkSolver(GRID.refine(3), system, nodes=GRID, per_axis=2)
         answers.append(solver.predicted(MaternField(GRID), 0.3 * np.sin(np.arange(GRID.size))))
     # Loads on the sides themselves are continued from the inside.
     assert np.abs(answers[0] - answers[1]).max() < 0.02 * np.abs(answers[0]).max()
     inner = loads * GRID.unknown
-    systems = [SensorSystem(GRID, inner, sensors, values, values, specimen=one) for one in (None, box)]
-    solvers = [Solver(GRID.refine(3), one, nodes=GRID, per_axis=2, interpolation="points") for one in systems]
+    systems = [
+        SensorSystem(grid=GRID, loads=inner, sensors=sensors, values=values, weights=values, specimen=one)
+        for one in (None, box)
+    ]
+    solvers = [LinkSolver(GRID.refine(3), one, nodes=GRID, per_axis=2, interpolation="points") for one in systems]
     by_box, by_shape = (one.predicted(MaternField(GRID), np.zeros(GRID.size)) for one in solvers)
     assert np.abs(by_box - by_shape).max() < 1e-12 * np.abs(by_box).max()
 
@@ -168,9 +171,14 @@ def test_derivatives_are_those_of_the_readings():
     nodes = Grid.uniform(9)
     values = pairs.readings.numpy().T
     system = SensorSystem(
-        GRID, pairs.loads[:, 0].numpy(), pairs.sensors, values, np.ones(values.shape), specimen=specimen
+        grid=GRID,
+        loads=pairs.loads[:, 0].numpy(),
+        sensors=pairs.sensors,
+        values=values,
+        weights=np.ones(values.shape),
+        specimen=specimen,
     )
-    solver, model, rng = Solver(GRID, system, nodes=nodes, per_axis=3), MaternField(nodes), np.random.default_rng(1)
+    solver, model, rng = LinkSolver(GRID, system, nodes=nodes, per_axis=3), MaternField(nodes), np.random.default_rng(1)
     parameters, direction = rng.standard_normal((2, nodes.size)) * 0.3
     near = solver.linearised(model, parameters)
     step = 1e-5
@@ -196,9 +204,15 @@ def test_derivatives_with_loads_on_the_outline_are_those_of_the_readings():
     sensors = Sensors.at(np.array([(0.06, 0.3), (0.8, 0.8), (0.94, 0.5), (0.3, 0.2)]))
     values = rng.standard_normal((4, 2))
     system = SensorSystem(
-        GRID, np.zeros((2, *GRID.shape)), sensors, values, np.ones(values.shape), specimen=HELD, outline=ON_OUTLINE
+        grid=GRID,
+        loads=np.zeros((2, *GRID.shape)),
+        sensors=sensors,
+        values=values,
+        weights=np.ones(values.shape),
+        specimen=HELD,
+        outline=ON_OUTLINE,
     )
-    solver, model = Solver(GRID, system, nodes=nodes, per_axis=3), MaternField(nodes)
+    solver, model = LinkSolver(GRID, system, nodes=nodes, per_axis=3), MaternField(nodes)
     parameters, direction = rng.standard_normal((2, nodes.size)) * 0.3
     near, step = solver.linearised(model, parameters), 1e-5
     ahead, back = (solver.predicted(model, parameters + sign * step * direction) for sign in (1, -1))
@@ -215,8 +229,10 @@ def test_the_curvature_is_that_of_the_derivatives_for_few_and_many_sensors(count
     values = rng.standard_normal((count, 2))
     weights = np.outer(rng.uniform(0.5, 2, count), (1.0, 3.0))
     loads = {"specimen": HELD, "outline": ON_OUTLINE}
-    system = SensorSystem(GRID, np.zeros((2, *GRID.shape)), Sensors.at(points), values, weights, **loads)
-    solver, model = Solver(grid, system, nodes=nodes, per_axis=3), MaternField(nodes)
+    system = SensorSystem(
+        grid=GRID, loads=np.zeros((2, *GRID.shape)), sensors=Sensors.at(points), values=values, weights=weights, **loads
+    )
+    solver, model = LinkSolver(grid, system, nodes=nodes, per_axis=3), MaternField(nodes)
     parameters, step = rng.standard_normal(nodes.size) * 0.3, 1e-5
     near = solver.linearised(model, parameters)
     rows = np.stack([

@@ -6,7 +6,7 @@ import pytest
 from nipde.context.sensors import Sensors
 from nipde.estimators.inverse.level_sets import LevelSetPhases, clusters
 from nipde.estimators.inverse.material_models import JumpPenalty, MaternField
-from nipde.estimators.inverse.output_error import SensorSystem, Solver, fit, separable
+from nipde.estimators.inverse.output_error import LinkSolver, SensorSystem, fit, separable
 from nipde.grid import Axis, Grid
 from nipde.physics.random_fields import GaussianField
 
@@ -39,12 +39,14 @@ def system():
     loads = GaussianField(1.0, waves=4, rms=1.0).sample(DATA, rng=rng, count=PAIRS)
     sensors = Sensors(rng.uniform(0.15, 0.85, (14, 2)), np.where(np.arange(14) < 10, 0.0, 0.1))
     weights = np.outer(rng.uniform(0.5, 2, 14), rng.uniform(0.5, 2, PAIRS)) * 1e4
-    return SensorSystem(DATA, loads, sensors, 0.01 * rng.standard_normal((14, PAIRS)), weights)
+    return SensorSystem(
+        grid=DATA, loads=loads, sensors=sensors, values=0.01 * rng.standard_normal((14, PAIRS)), weights=weights
+    )
 
 
 @pytest.fixture(scope="module")
 def solver(system):
-    return Solver(FINE, system, nodes=NODES, per_axis=2)
+    return LinkSolver(FINE, system, nodes=NODES, per_axis=2)
 
 
 def slopes_of(function, parameters, directions, *, step=1e-4):
@@ -119,7 +121,13 @@ def test_steps_find_the_material_that_made_the_readings(name, system, solver):
     truth = parameters_of(model)
     values = solver.predicted(model, truth)
     deviation = 0.003 * np.sqrt(np.mean(values**2))
-    exact = SensorSystem(DATA, system.loads, system.sensors, values, np.full(values.shape, deviation**-2))
+    exact = SensorSystem(
+        grid=DATA,
+        loads=system.loads,
+        sensors=system.sensors,
+        values=values,
+        weights=np.full(values.shape, deviation**-2),
+    )
     aware = solver.with_system(exact)
     start = truth.copy()
     if isinstance(model, LevelSetPhases):
@@ -235,8 +243,10 @@ def test_a_box_that_is_not_square_has_the_same_derivatives():
     data, nodes = (Grid((Axis(count, 1.0), Axis(2 * count - 1, 2.5))) for count in (6, 8))
     rng = np.random.default_rng(3)
     loads = rng.standard_normal((2, *data.shape))
-    system = SensorSystem(data, loads, Sensors.at_nodes(data), np.zeros((36, 2)), np.ones((36, 2)))
-    solver, model = Solver(nodes, system, nodes=nodes, per_axis=3, interpolation="cosine"), MaternField(nodes)
+    system = SensorSystem(
+        grid=data, loads=loads, sensors=Sensors.at_nodes(data), values=np.zeros((36, 2)), weights=np.ones((36, 2))
+    )
+    solver, model = LinkSolver(nodes, system, nodes=nodes, per_axis=3, interpolation="cosine"), MaternField(nodes)
     parameters, direction = rng.standard_normal((2, nodes.size))
     near = solver.linearised(model, parameters)
     up, down = (np.sum(solver.predicted(model, parameters + step * direction) ** 2) / 2 for step in (1e-5, -1e-5))

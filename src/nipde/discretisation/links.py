@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sparse
@@ -176,10 +176,11 @@ def conductances_in_series(
     return inverse.mean(axis=1) * area, slopes
 
 
-def factorised(matrix: sparse.csc_array, *, symmetric: bool) -> SuperLU:
-    """Sparse LU factors of A; without pivoting, in the order of the unknowns, where A is symmetric."""
+def factorised(matrix: sparse.csc_array, *, symmetric: bool, ordered: bool = True) -> SuperLU:
+    """Sparse LU factors of A; without pivoting where A is symmetric, in the order of the unknowns if that is good."""
     if symmetric:
-        return splu(matrix, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        order: Literal["NATURAL", "MMD_AT_PLUS_A"] = "NATURAL" if ordered else "MMD_AT_PLUS_A"
+        return splu(matrix, permc_spec=order, diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     return splu(matrix)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from nipde.errors import GridError
 from nipde.shape import Shape
@@ -59,6 +59,29 @@ class Terminal(Condition):
     def resistance(self) -> float:
         """Of a unit of length."""
         return self.impedance
+
+
+@dataclass(frozen=True)
+class ClampedPart(Condition):
+    """Of a solid: both components of the displacement are given."""
+
+    name = "clamped"
+
+
+@dataclass(frozen=True)
+class RollerPart(Condition):
+    """Of a solid: the displacement along x or along y is given, the other component is free."""
+
+    name = "roller"
+    direction: Literal["x", "y"]
+
+
+@dataclass(frozen=True)
+class GripPart(Condition):
+    """Of a solid: held by something rigid that moves under the force on it, and turns if it `rotates`."""
+
+    name = "grip"
+    rotates: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,10 @@ import numpy as np
 import scipy.sparse as sparse
 import shapely
 from jaxtyping import Float, Int
-from scipy.sparse.linalg import SuperLU, splu
+from scipy.sparse.linalg import SuperLU
 from scipy.spatial import Delaunay
 
+from nipde.discretisation.links import factorised
 from nipde.discretisation.load_case import Function, LoadCase, at_points
 from nipde.discretisation.parts import DirichletPart, RobinPart, Specimen, Terminal
 from nipde.errors import PhysicsError
@@ -151,8 +152,7 @@ class TriangleConduction:
 
     @cached_property
     def _factor(self) -> SuperLU:
-        inner = self.matrix[self.free][:, self.free].tocsc()
-        return splu(inner, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        return factorised(self.matrix[self.free][:, self.free].tocsc(), symmetric=True, ordered=False)
 
     def _edges(self, part: str) -> Int[np.ndarray, "edge 2"]:
         return self.mesh.edges[np.array([one == part for one in self.mesh.parts])]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import ceil, log, sqrt
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg as dense
@@ -12,8 +13,24 @@ from nipde.context.sensor_pairs import SensorPairs
 from nipde.discretisation.interpolation import Interpolation, isolated
 from nipde.errors import PairsError
 from nipde.estimators.inverse.material_models import MaterialModel, MaternField, Parameters
-from nipde.estimators.inverse.nuisance import OUTLYING, Nuisance, NuisanceKind, bearing_outliers, usual_size
-from nipde.estimators.inverse.output_error import Fit, Linearised, SensorSystem, Solver, Values, fit
+from nipde.estimators.inverse.nuisance import (
+    OUTLYING,
+    ErrorPatterns,
+    Nuisance,
+    NuisanceKind,
+    bearing_outliers,
+    usual_size,
+)  # fmt: skip
+from nipde.estimators.inverse.output_error import (
+    Fit,
+    Linearised,
+    LinkSolver,
+    Readings,
+    SensorSystem,
+    Solver,
+    Values,
+    fit,
+)  # fmt: skip
 from nipde.grid import Grid
 
 #: The error of a solver falls at least with this power of the spacing.
@@ -101,26 +118,61 @@ class InverseProblem:
     nuisance: tuple[NuisanceKind, ...] = ()
 
     @classmethod
-    def of(
-        cls, pairs: SensorPairs, *, material: int, solver: int, nuisance: tuple[NuisanceKind, ...] = ()
-    ) -> "InverseProblem":
+    def of(cls, pairs: SensorPairs, *, material: int, solver: int, nuisance: tuple[NuisanceKind, ...] = ()) -> Self:
         """On grids with so many intervals."""
         grid = pairs.grid
         mean = float(np.prod([axis.intervals for axis in grid.axes]) ** (1 / grid.dimension))
         system, deviation, none = _system(pairs)
-        nodes, fine = _resampled(grid, material / mean), grid.refine(max(1, ceil(solver / mean)))
+        nodes, fine = resampled(grid, material / mean), grid.refine(max(1, ceil(solver / mean)))
         points = bool(system.loads.any()) and np.array_equal(isolated(system.loads, grid), system.loads != 0)
-        return _on(pairs, system, nodes, fine, "points" if points else "spline", deviation, none, nuisance)
+        solvers = cls.solvers(system, nodes, fine, "points" if points else "spline")
+        return cls(pairs, nodes, *solvers, deviation, none, nuisance)
+
+    @staticmethod
+    def solvers(system: Any, nodes: Grid, fine: Grid, interpolation: Interpolation) -> tuple[Solver, Solver]:
+        """Of derivatives and of residuals."""
+        return (
+            LinkSolver(nodes, system, nodes=nodes, per_axis=3, interpolation=interpolation),
+            LinkSolver(fine, system, nodes=nodes, per_axis=2, interpolation=interpolation),
+        )
+
+    def _on(self, nodes: Grid, interpolation: Interpolation) -> Self:
+        coarse, fine = self.solvers(self.fine.system, nodes, self.fine.grid, interpolation)
+        return replace(self, nodes=nodes, coarse=coarse, fine=fine)
+
+    @property
+    def places(self) -> Float[np.ndarray, "sensor axis"]:
+        """Positions of the sensors."""
+        return self.pairs.sensors.points
+
+    @property
+    def stated(self) -> Values | None:
+        """Deviations as they are stated; 1 where readings are whitened; None if none are."""
+        if self.pairs.covariance is not None:
+            return np.ones(self.values.shape)
+        if self.pairs.noise is None:
+            return None
+        noise = torch.as_tensor(self.pairs.noise, dtype=torch.float64)
+        return np.asarray(noise.expand(self.pairs.readings.shape).T.numpy())
 
     @property
     def interpolation_is_known(self) -> bool:
         """Point sources, and loads that end at an outline, have one interpolation only."""
-        return self.fine.interpolation == "points" or self.pairs.specimen is not None
+        return self._interpolation == "points" or self.pairs.specimen is not None
+
+    @property
+    def _interpolation(self) -> Interpolation:
+        return getattr(self.fine, "interpolation", "spline")
 
     @property
     def noise_stated(self) -> bool:
         """Whether the deviations are known, not estimated."""
-        return self.pairs.noise is not None or self.pairs.covariance is not None
+        return self.stated is not None
+
+    @property
+    def outline_given(self) -> bool:
+        """Whether anything is given at the outline."""
+        return self.coarse.outline is not None
 
     @property
     def values(self) -> Values:
@@ -145,23 +197,20 @@ class InverseProblem:
     def with_pairs(self, pairs: SensorPairs, found: Candidate) -> "InverseProblem":
         """Other readings of the same material on the same grids; deviations beside what was found."""
         system, deviation, none = _system(pairs)
-        problem = _on(
-            pairs, system, self.nodes, self.fine.grid, self.fine.interpolation, deviation, none, self.nuisance
-        )  # fmt: skip
+        solvers = self.solvers(system, self.nodes, self.fine.grid, self._interpolation)
+        problem = InverseProblem(pairs, self.nodes, *solvers, deviation, none, self.nuisance)
         return problem.with_errors_beside(found.fit.model, found.fit.parameters, effective_dof=found.effective_dof)
 
     def refined(self, factor: float) -> "InverseProblem":
         """On a finer grid of the material."""
-        grid, system = _resampled(self.nodes, factor), self.fine.system
-        fine, kind = self.fine.grid, self.fine.interpolation
-        return _on(self.pairs, system, grid, fine, kind, self.deviation, self.discretisation, self.nuisance)
+        return self._on(resampled(self.nodes, factor), self._interpolation)
 
     def with_noise(self, deviation: Values) -> "InverseProblem":
         """With other deviations."""
         system = replace(self.fine.system, weights=np.where(self.measured, 1 / deviation**2, 0.0))
         return replace(self._with_system(system), deviation=deviation)
 
-    def _with_system(self, system: SensorSystem) -> "InverseProblem":
+    def _with_system(self, system: Readings) -> Self:
         return replace(self, coarse=self.coarse.with_system(system), fine=self.fine.with_system(system))
 
     def with_better_interpolation(self, model: MaterialModel, parameters: Parameters) -> "InverseProblem":
@@ -175,13 +224,12 @@ class InverseProblem:
         """The other interpolation of the loads if the readings fit better with it, after a few steps of its own."""
         if self.interpolation_is_known:
             return self, state.parameters
-        other = self._interpolating("cosine" if self.fine.interpolation == "spline" else "spline")
+        other = self._interpolating("cosine" if self._interpolation == "spline" else "spline")
         moved = other.minimised(state.model, state.parameters, steps=3)
         return (other, moved.parameters) if moved.chi_square < 0.98 * state.chi_square else (self, state.parameters)
 
     def _interpolating(self, kind: Interpolation) -> "InverseProblem":
-        system, grid = self.fine.system, self.fine.grid
-        return _on(self.pairs, system, self.nodes, grid, kind, self.deviation, self.discretisation, self.nuisance)
+        return self._on(self.nodes, kind)
 
     def with_errors_beside(
         self, model: MaterialModel, parameters: Parameters, *, effective_dof: float = 0.0
@@ -192,16 +240,13 @@ class InverseProblem:
         """
         predicted = self.fine.predicted(model, parameters)
         apart = self.coarse.predicted(model, parameters) - predicted
-        share = float(np.mean(np.array(self.fine.grid.spacing) / np.array(self.nodes.spacing))) ** ORDER
+        share = float(np.mean(np.array(self.fine.grid.spacing) / np.array(self.coarse.grid.spacing))) ** ORDER
         usual = 1.5 * float(np.median(np.abs(apart[self.measured])))
         error = np.hypot(apart, usual) * share / (1 - share)
-        problem = self._with_system(replace(self.fine.system, nuisance=Nuisance.of(self.nuisance, predicted)))
+        problem = self._with_system(replace(self.fine.system, nuisance=self.patterns(model, parameters, predicted)))
         residual = problem.residual(model, parameters)
-        if self.pairs.covariance is not None:
-            deviation = np.hypot(1.0, error)
-        elif self.pairs.noise is not None:
-            stated = torch.as_tensor(self.pairs.noise, dtype=torch.float64).expand(self.pairs.readings.shape).T.numpy()
-            deviation = np.hypot(stated, error)
+        if self.stated is not None:
+            deviation = np.hypot(self.stated, error)
         else:  # the solver's error is in the residuals
             clipped = np.minimum(np.abs(residual), OUTLYING * usual_size(residual))
             variance = float(np.sum((clipped if "outliers" in self.nuisance else residual) ** 2))
@@ -212,16 +257,20 @@ class InverseProblem:
             deviation = bearing_outliers(deviation, residual)
         return replace(problem.with_noise(deviation), discretisation=error)
 
+    def patterns(self, model: MaterialModel, parameters: Parameters, predicted: Values) -> ErrorPatterns | None:
+        """Of the errors that the readings may have."""
+        return Nuisance.of(self.nuisance, predicted)
+
     def log_constant(self) -> float:
         """log b of the best constant coefficient: u ≈ u₁/b, and what does not depend on b."""
         ones = np.ones(self.nodes.size)
         unit, half = (
             self.coarse.predicted(MaternField(self.nodes), size * ones) * self.measured for size in (0, log(2))
         )
-        fixed, unit = (2 * half - unit, 2 * (unit - half)) if self.coarse.outline is not None else (0.0, unit)
+        fixed, unit = (2 * half - unit, 2 * (unit - half)) if self.outline_given else (0.0, unit)
         own, across = float(np.sum(unit**2)), float(np.sum(unit * (self.values - fixed)))
         if not own > 1e-12 * float(np.sum(self.values**2)):
-            outline = self.coarse.outline is not None
+            outline = self.outline_given
             raise PairsError(
                 expected="loads that reach a sensor" + (", a density or a flux among them" if outline else ""),
                 got="given values only: b is then known up to a factor" if outline else "none",
@@ -235,6 +284,7 @@ class InverseProblem:
         if "gain" not in self.nuisance or system.nuisance is None:
             return 0.0
         place = [kind for kind in self.nuisance if kind != "outliers"].index("gain")
+        assert isinstance(system.nuisance, Nuisance)
         gains = system.nuisance.estimated(system.weights * state.residual, system.weights)[place]
         return float(np.std(gains) / sqrt(len(gains)))
 
@@ -284,28 +334,12 @@ def _system(pairs: SensorPairs) -> tuple[SensorSystem, Values, Values]:
         readings = whitening @ readings
     values, loads = np.where(measured, readings, 0.0), pairs.loads[:, 0].numpy().astype(np.float64)
     system = SensorSystem(
-        pairs.grid,
-        loads,
-        pairs.sensors,
-        values,
-        measured.astype(float),
-        whitening,
-        specimen=pairs.specimen,
-        outline=pairs.outline,
-    )
+        values=values, weights=measured.astype(float), whitening=whitening, grid=pairs.grid, loads=loads,
+        sensors=pairs.sensors, specimen=pairs.specimen, outline=pairs.outline,
+    )  # fmt: skip
     return system, np.ones(values.shape), np.zeros(values.shape)
 
 
-def _on(
-    pairs: SensorPairs, system: SensorSystem, nodes: Grid, fine: Grid, kind: Interpolation, deviation: Values,
-    discretisation: Values, nuisance: tuple[NuisanceKind, ...],
-) -> InverseProblem:  # fmt: skip
-    return InverseProblem(
-        pairs, nodes, Solver(nodes, system, nodes=nodes, per_axis=3, interpolation=kind),
-        Solver(fine, system, nodes=nodes, per_axis=2, interpolation=kind), deviation, discretisation, nuisance,
-    )  # fmt: skip
-
-
-def _resampled(grid: Grid, factor: float) -> Grid:
+def resampled(grid: Grid, factor: float) -> Grid:
     """The same box with about `factor` times as many intervals."""
     return replace(grid, axes=tuple(axis.resampled(max(8, round(axis.intervals * factor))) for axis in grid.axes))

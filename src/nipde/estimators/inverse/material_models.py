@@ -95,6 +95,34 @@ class FieldAtNodes(MaterialModel):
 
 
 @dataclass(frozen=True)
+class Homogeneous(MaterialModel):
+    """One log b everywhere, about which nothing is expected."""
+
+    def log_coefficient(
+        self, parameters: Parameters, interpolation: sparse.csr_array
+    ) -> tuple[AtPoints, sparse.csr_array]:
+        """The same at all points."""
+        count = interpolation.shape[0]
+        return np.full(count, parameters[0]), sparse.csr_array(np.ones((count, 1)))
+
+    def log_variance(self, parameters: Parameters, interpolation: sparse.csr_array, variance: VarianceOf) -> AtPoints:
+        """That of the one number."""
+        return np.full(interpolation.shape[0], variance(sparse.csr_array(np.ones((1, 1))))[0])
+
+    def moved(self, parameters: Parameters, *, to: Grid) -> tuple[Self, Parameters]:
+        """As it is."""
+        return replace(self, grid=to), parameters
+
+    def penalty(self, parameters: Parameters) -> float:
+        """None."""
+        return 0.0
+
+    def quadratic(self, parameters: Parameters) -> tuple[sparse.csr_array, Parameters]:
+        """None but for a Cholesky factor."""
+        return sparse.csr_array(np.full((1, 1), TINY)), np.zeros(1)
+
+
+@dataclass(frozen=True)
 class MaternField(FieldAtNodes):
     """A Matérn field: precision ∝ (κ² - Δ)² of log b, deviation σ, around a constant, κ in units of 1 / length."""
 

@@ -5,6 +5,7 @@ numbers a are integrated out: the precision of the readings is W - W B Cov(a) B�
 one that all loads have in common cannot be told from a stiffer material.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,8 +21,29 @@ GAIN, OFFSET = 0.1, 0.3
 Values = Float[np.ndarray, "sensor pair"]
 
 
+class ErrorPatterns(ABC):
+    """y = H u + B a + noise, a normal: what is known of a, and what it takes from the readings."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> Float[np.ndarray, "reading size"]:
+        """B, readings sensor by sensor."""
+
+    @abstractmethod
+    def covariance(self, weights: Values) -> Float[np.ndarray, "size size"]:
+        """Of a, given the readings."""
+
+    @abstractmethod
+    def explained(self, weighted: Values, weights: Values) -> Values:
+        """B a, from residuals that are multiplied with their weights."""
+
+    @abstractmethod
+    def dof(self, weights: Values) -> float:
+        """Effective number of the sizes."""
+
+
 @dataclass(frozen=True, eq=False)
-class Nuisance:
+class Nuisance(ErrorPatterns):
     """Patterns B over the sensors of every pair, and the deviations s of their sizes."""
 
     patterns: Float[np.ndarray, "kind sensor pair"]
@@ -39,6 +61,12 @@ class Nuisance:
             return None
         patterns, deviations, centred = zip(*chosen, strict=True)
         return cls(np.stack(patterns), np.array(deviations), centred)
+
+    @property
+    def columns(self) -> Float[np.ndarray, "reading size"]:
+        """One of every kind and pair."""
+        kinds, sensors, pairs = self.patterns.shape
+        return np.einsum("ksp,pq->spkq", self.patterns, np.eye(pairs)).reshape(sensors * pairs, kinds * pairs)
 
     def covariance(self, weights: Values) -> Float[np.ndarray, "size size"]:
         """Of all sizes a, kind by kind, given the readings: N (S⁻² + Nᵀ Bᵀ W B N)⁻¹ Nᵀ, N the free directions."""
@@ -68,6 +96,38 @@ class Nuisance:
         """Bᵀ W B."""
         products = np.einsum("ksp,sp,lsp->klp", self.patterns, weights, self.patterns)
         return np.block([[np.diag(one) for one in row] for row in products])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearErrors(ErrorPatterns):
+    """Any patterns over all readings, and the deviations of their sizes."""
+
+    patterns: Float[np.ndarray, "size sensor pair"]
+    deviations: Float[np.ndarray, " size"]
+
+    @property
+    def columns(self) -> Float[np.ndarray, "reading size"]:
+        """One of every size."""
+        return self.patterns.reshape(len(self.patterns), -1).T
+
+    def covariance(self, weights: Values) -> Float[np.ndarray, "size size"]:
+        """(S⁻² + Bᵀ W B)⁻¹."""
+        return np.linalg.inv(np.diag(self.deviations**-2) + self._products(weights))
+
+    def estimated(self, weighted: Values, weights: Values) -> Float[np.ndarray, " size"]:
+        """a, from residuals that are multiplied with their weights."""
+        return np.asarray(self.covariance(weights) @ (self.columns.T @ weighted.ravel()))
+
+    def explained(self, weighted: Values, weights: Values) -> Values:
+        """B a."""
+        return np.einsum("ksp,k->sp", self.patterns, self.estimated(weighted, weights))
+
+    def dof(self, weights: Values) -> float:
+        """Effective number of the sizes."""
+        return float(np.sum(self.covariance(weights) * self._products(weights)))
+
+    def _products(self, weights: Values) -> Float[np.ndarray, "size size"]:
+        return np.asarray((self.columns.T * weights.ravel()) @ self.columns)
 
 
 def bearing_outliers(deviation: Values, residual: Values) -> Values:

@@ -6,10 +6,11 @@
 Derivatives need no fine grid: they only point the way. Residuals do: their error would be fitted by a wrong material.
 """
 
+from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg as dense
@@ -25,7 +26,7 @@ from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen
 from nipde.discretisation.subcells import subcells_of
 from nipde.estimators.inverse.material_models import MaterialModel, Parameters
-from nipde.estimators.inverse.nuisance import Nuisance
+from nipde.estimators.inverse.nuisance import ErrorPatterns
 from nipde.grid import Grid
 
 #: Longest step of log b, or of a level set in spacings.
@@ -38,29 +39,16 @@ ROUNDING = 2e-5
 Values = Float[np.ndarray, "sensor pair"]
 
 
-@dataclass(frozen=True, eq=False)
-class SensorSystem:
-    """One system: loads at the nodes of the data's grid, values at sensors, their weights 1 / deviation²."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Readings:
+    """Values of one system and their weights 1 / deviation², 0 where nothing was measured."""
 
-    grid: Grid
-    loads: Float[np.ndarray, "pair *space"]
-    sensors: Sensors
     values: Values
-    #: 0 where nothing was measured.
     weights: Values
     #: What rows of H are multiplied with so that errors of the values are independent; None: nothing.
     whitening: Float[np.ndarray, "sensor sensor"] | None = None
     #: Errors with a pattern, beside the noise.
-    nuisance: Nuisance | None = None
-    #: None if it fills the box.
-    specimen: Specimen | None = None
-    #: Loads on its outline, by pair; none of a box.
-    outline: tuple[LoadCase, ...] = ()
-
-    @cached_property
-    def known(self) -> Bool[np.ndarray, "*space"] | None:
-        """Nodes where densities are known."""
-        return known_loads(self.loads, self.grid, self.specimen)
+    nuisance: ErrorPatterns | None = None
 
     def weighted(self, residual: Values) -> Values:
         """P r, P the precision of the readings' errors; its product with r is the misfit."""
@@ -75,8 +63,79 @@ class SensorSystem:
         return int(np.count_nonzero(self.weights))
 
 
-class Solver:
-    """Responses of a material on one grid at the sensors of a system."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SensorSystem(Readings):
+    """One system: loads at the nodes of the data's grid, values at sensors."""
+
+    grid: Grid
+    loads: Float[np.ndarray, "pair *space"]
+    sensors: Sensors
+    #: None if it fills the box.
+    specimen: Specimen | None = None
+    #: Loads on its outline, by pair; none of a box.
+    outline: tuple[LoadCase, ...] = ()
+
+    @cached_property
+    def known(self) -> Bool[np.ndarray, "*space"] | None:
+        """Nodes where densities are known."""
+        return known_loads(self.loads, self.grid, self.specimen)
+
+
+class Solver(ABC):
+    """Responses of a material on one grid at the sensors of a system: A = Dᵀ diag(c) D, readings H A⁻¹ f + offset."""
+
+    grid: Grid
+    system: Any
+    #: D, from unknowns to links, or to the strains of a solid.
+    difference: sparse.csr_array
+    #: H, of unknowns.
+    sensors: sparse.csr_array
+    #: What is given at the outline's end of links, and of the readings, what that brings.
+    given: Float[np.ndarray, "link pair"] | float
+    offset: Values | float
+    #: Loads on the outline; None if there are none.
+    outline: Any
+    #: Whether ∂(H u)/∂θ is small enough to be formed: for few pairs.
+    explicit: ClassVar[bool] = False
+
+    @abstractmethod
+    def conductances(self, model: MaterialModel, parameters: Parameters) -> Float[np.ndarray, " link"]:
+        """c(θ)."""
+
+    @abstractmethod
+    def slopes(self, model: MaterialModel, parameters: Parameters) -> tuple[np.ndarray, sparse.csr_array]:
+        """c and ∂c/∂θ."""
+
+    @abstractmethod
+    def factor(self, conductances: Float[np.ndarray, " link"]) -> SuperLU:
+        """Of A."""
+
+    @abstractmethod
+    def inflow(self, conductances: Float[np.ndarray, " link"]) -> Float[np.ndarray, "unknown pair"]:
+        """f, from loads inside and on the outline."""
+
+    def with_system(self, system: Readings) -> Self:
+        """The same loads and sensors with other values or weights."""
+        other = copy(self)
+        other.system = system
+        return other
+
+    def predicted(self, model: MaterialModel, parameters: Parameters) -> Values:
+        """H u."""
+        conductances = self.conductances(model, parameters)
+        return self.sensors @ self.factor(conductances).solve(self.inflow(conductances)) + self.offset
+
+    def linearised(self, model: MaterialModel, parameters: Parameters) -> "Linearised":
+        """Derivatives at a state."""
+        conductances, changes = self.slopes(model, parameters)
+        factor = self.factor(conductances)
+        responses = factor.solve(self.inflow(conductances))
+        drops = self.difference @ responses - self.given
+        return Linearised(self, changes, drops, factor, self.sensors @ responses + self.offset)
+
+
+class LinkSolver(Solver):
+    """Of a scalar law, by conductances between cells."""
 
     def __init__(
         self, grid: Grid, system: SensorSystem, *, nodes: Grid, per_axis: int, interpolation: Interpolation = "spline"
@@ -85,7 +144,6 @@ class Solver:
         self.subcells = subcells_of(grid, nodes, per_axis, system.specimen)
         self.domain = self.subcells.domain
         self.links = self.domain.links
-        #: D from unknown cells to links.
         self.difference = self.links.difference[:, self.links.unknown].tocsr()
         at = system.sensors.matrix(grid)
         if system.whitening is not None:
@@ -93,43 +151,27 @@ class Solver:
         self.sensors = sparse.csr_array(at @ self.domain.to_nodes)
         self.moments = load_moments(system.loads, system.grid, self.domain, interpolation, known=system.known)
         self.outline = OutlineData.of(system.outline, self.domain)
-        #: Of the readings, what given values next to the outline bring.
+        self.given = 0.0 if self.outline is None else self.outline.given
         self.offset = 0.0 if self.outline is None else at @ (self.domain.from_given @ self.outline.given)
 
-    def with_system(self, system: SensorSystem) -> Self:
-        """The same loads and sensors with other values or weights."""
-        other = copy(self)
-        other.system = system
-        return other
-
     def conductances(self, model: MaterialModel, parameters: Parameters) -> Float[np.ndarray, " link"]:
-        """c(θ) of every link."""
+        """Of every link."""
         log, _ = model.log_coefficient(parameters, self.subcells.interpolation)
         return self.subcells.conductances(log)[0]
 
-    def factor(self, conductances: Float[np.ndarray, " link"]) -> SuperLU:
-        """Of A."""
-        return factorised(self.links.assemble(conductance=conductances), symmetric=True)
-
-    def predicted(self, model: MaterialModel, parameters: Parameters) -> Values:
-        """H u."""
-        conductances = self.conductances(model, parameters)
-        return self.sensors @ self.factor(conductances).solve(self.inflow(conductances)) + self.offset
-
-    def inflow(self, conductances: Float[np.ndarray, " link"]) -> Float[np.ndarray, "unknown pair"]:
-        """Into unknown cells, from loads inside and on the outline."""
-        return right_side(self.moments, self.outline, self.difference, conductances)
-
-    def linearised(self, model: MaterialModel, parameters: Parameters) -> "Linearised":
-        """Derivatives at a state."""
+    def slopes(self, model: MaterialModel, parameters: Parameters) -> tuple[np.ndarray, sparse.csr_array]:
+        """By the points around every link."""
         log, by_parameters = model.log_coefficient(parameters, self.subcells.interpolation)
         conductances, slopes = self.subcells.conductances(log)
-        factor = self.factor(conductances)
-        changes = (self.subcells.gathered(slopes) @ by_parameters).tocsr()
-        responses = factor.solve(self.inflow(conductances))
-        drops = self.difference @ responses
-        drops = drops if self.outline is None else drops - self.outline.given
-        return Linearised(self, changes, drops, factor, self.sensors @ responses + self.offset)
+        return conductances, (self.subcells.gathered(slopes) @ by_parameters).tocsr()
+
+    def factor(self, conductances: Float[np.ndarray, " link"]) -> SuperLU:
+        """In the order of the nodes."""
+        return factorised(self.links.assemble(conductance=conductances), symmetric=True)
+
+    def inflow(self, conductances: Float[np.ndarray, " link"]) -> Float[np.ndarray, "unknown pair"]:
+        """Into unknown cells."""
+        return right_side(self.moments, self.outline, self.difference, conductances)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +201,20 @@ class Linearised:
         """D A⁻¹ Hᵀ, of one column per pair."""
         return np.asarray(self.solver.difference @ self.factor.solve(np.asarray(self.solver.sensors.T @ values)))
 
+    @cached_property
+    def jacobian(self) -> Float[np.ndarray, "active sensor pair"]:
+        """∂(H u)/∂θ by active parameters: -(A⁻¹ Hᵀ)ᵀ ∂(A u)/∂θ of every pair."""
+        green = self.factor.solve(self.solver.sensors.T.toarray())
+        changes, across = self.changes[:, self.active], self.solver.difference.T.tocsr()
+        each = [np.asarray((across @ (sparse.diags_array(drop) @ changes)).T @ green) for drop in self.drops.T]
+        return -np.stack(each, axis=-1)
+
     def curvature(
-        self, system: SensorSystem, *, precision: type[np.floating] = np.float64
+        self, system: Readings, *, precision: type[np.floating] = np.float64
     ) -> Float[np.ndarray, "active active"]:
         """Jᵀ P J on the active parameters; weights as the product of one per sensor and one per pair."""
+        if self.solver.explicit:
+            return self._exact_curvature(system)
         per_sensor, per_pair = separable(system.weights)
         changes = self.changes[:, self.active]
         entering = np.flatnonzero(np.diff(changes.indptr))
@@ -172,6 +224,15 @@ class Linearised:
         changes = changes[entering].astype(precision)
         curvature = np.asarray(changes.T @ (changes.T @ outer).T, dtype=np.float64)
         return curvature if system.nuisance is None else curvature - self._explained(system.nuisance, system.weights)
+
+    def _exact_curvature(self, system: Readings) -> Float[np.ndarray, "active active"]:
+        rows = self.jacobian.reshape(len(self.active), -1)
+        weighted = rows * system.weights.ravel()
+        total = weighted @ rows.T
+        if system.nuisance is None:
+            return total
+        forms = weighted @ system.nuisance.columns
+        return np.asarray(total - forms @ system.nuisance.covariance(system.weights) @ forms.T)
 
     def _between_links(
         self, per_sensor: Float[np.ndarray, " sensor"], links: np.ndarray, precision: type[np.floating]
@@ -188,7 +249,7 @@ class Linearised:
         difference = difference.astype(precision)
         return np.asarray(difference @ (difference @ between).T)
 
-    def _explained(self, nuisance: Nuisance, weights: Values) -> Float[np.ndarray, "active active"]:
+    def _explained(self, nuisance: Any, weights: Values) -> Float[np.ndarray, "active active"]:
         """What errors with a pattern take from the curvature: (Jᵀ W B) Cov(a) (Jᵀ W B)ᵀ."""
         weights = np.outer(*separable(weights))
         columns = np.hstack([self.adjoint(weights * pattern) * self.drops for pattern in nuisance.patterns])
@@ -237,7 +298,7 @@ def fit(
     return state
 
 
-def newton_step(near: Linearised, state: Fit, system: SensorSystem) -> Parameters:
+def newton_step(near: Linearised, state: Fit, system: Readings) -> Parameters:
     """-(JᵀwJ + R)⁻¹ gradient, of bounded length; parameters that change nothing follow the prior."""
     precision, slope = state.model.quadratic(state.parameters)
     active = near.active
@@ -269,5 +330,5 @@ def _evaluated(model: MaterialModel, parameters: Parameters, fine: Solver) -> Fi
     return Fit(model, parameters, chi_square, model.penalty(parameters), residual)
 
 
-def _objective(state: Fit, system: SensorSystem) -> float:
+def _objective(state: Fit, system: Readings) -> float:
     return state.chi_square * system.count / 2 + state.penalty

@@ -41,7 +41,7 @@ def residual_scores(best: Candidate) -> dict[str, float]:
     alone, single = residual / np.sqrt(1 + errors), residual / np.sqrt(1 + SINGLE**2 * errors)
     return {
         "misfit": excess / sqrt(2 / problem.count + ALLOWED**2),
-        "whiteness": whiteness(residual, measured, problem.pairs.sensors.points, correlation=share),
+        "whiteness": whiteness(residual, measured, problem.places, correlation=share),
         "pattern": spread(alone.sum(1) / np.sqrt(np.maximum(measured.sum(1), 1)), measured.sum(1) > 1),
         "gain": 0.0 if "gain" in problem.nuisance else along(residual, expected, size=TOLERATED),
         "offset": 0.0 if "offset" in problem.nuisance else along(residual, ones, size=TOLERATED * problem.size),

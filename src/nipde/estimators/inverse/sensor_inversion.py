@@ -24,9 +24,9 @@ from nipde.context.sensor_pairs import SensorPairs
 from nipde.estimators.inverse.band_factors import LEVELS, Case, factors_of
 from nipde.estimators.inverse.inverse_problem import Candidate, InverseProblem
 from nipde.estimators.inverse.level_sets import LevelSetPhases
-from nipde.estimators.inverse.material_models import JumpPenalty, MaterialModel, MaternField, Penalty
+from nipde.estimators.inverse.material_models import Homogeneous, JumpPenalty, MaterialModel, MaternField, Penalty
 from nipde.estimators.inverse.nuisance import NuisanceKind
-from nipde.estimators.inverse.output_error import Fit
+from nipde.estimators.inverse.output_error import Fit, LinkSolver
 from nipde.estimators.inverse.residual_tests import residual_scores
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
 from nipde.estimators.inverse.systems import check_law
@@ -58,6 +58,16 @@ PATHS: dict[Penalty, tuple[float, tuple[float, ...]]] = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What was found: the best model, how all compare, and those that explain the readings as well."""
+
+    best: Candidate
+    name: str
+    criteria: dict[str, float]
+    others: tuple[Fit, ...]
+
+
 @dataclass(frozen=True)
 class SensorInversion:
     """Pairs to the kernel of Darcy's law, from any sensors; nodes that the mask hides are none.
@@ -73,6 +83,8 @@ class SensorInversion:
     piecewise_constant: bool | None = None
     #: Errors that the readings may have beside noise.
     nuisance: tuple[NuisanceKind, ...] = ()
+    #: Whether one value everywhere is tried as well; then no phases are if it explains the readings.
+    homogeneous: bool = False
     #: Fit this classical penalty instead, for comparison.
     penalty: Penalty | None = None
     steps: int = 10
@@ -106,6 +118,11 @@ class SensorInversion:
         if pairs.specimen is None:
             check_law(pairs.grid, (1, 1))
         problem = InverseProblem.of(pairs, material=self.material, solver=self.solver, nuisance=self.nuisance)
+        choice = self.chosen(problem)
+        return law_of(choice.best, choice.criteria, choice.name, others=choice.others)
+
+    def chosen(self, problem: InverseProblem) -> Choice:
+        """The model that explains the readings best, and those that explain them as well."""
         smooth, problem = self._smooth(problem)
         candidates = self._candidates(problem, smooth)
         criteria = {one: found.criterion for one, found in candidates.items()}
@@ -119,7 +136,7 @@ class SensorInversion:
                 one.criterion < best.criterion + DECISIVE or one.akaike_criterion < best.akaike_criterion
             )
         ]  # fmt: skip
-        return law_of(best, criteria, name, others=others)
+        return Choice(best, name, criteria, tuple(others))
 
     def _candidates(self, problem: InverseProblem, smooth: Candidate) -> dict[str, Candidate]:
         """Fitted models by name."""
@@ -127,6 +144,11 @@ class SensorInversion:
             return {self.penalty: self._penalised(self.penalty, problem, smooth)}
         if self.piecewise_constant is False:
             return {"smooth": smooth}
+        if self.homogeneous:
+            log = float(np.mean(smooth.fit.model.at_nodes(smooth.fit.parameters)))
+            one = problem.candidate(Homogeneous(problem.nodes), np.array([log]), steps=self.steps)
+            if not one.significant:
+                return {"homogeneous": one, "smooth": smooth}
         phases = self._phases(problem, smooth)
         return phases if phases and self.piecewise_constant else {"smooth": smooth, **phases}
 
@@ -196,6 +218,7 @@ def needs_finer_interfaces(found: Candidate) -> bool:
 def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Sequence[Fit] = ()) -> RefinedLaw:
     """With posterior and bands; `others` explain the readings, too."""
     model, parameters, problem, solver = best.fit.model, best.fit.parameters, best.problem, best.problem.fine
+    assert isinstance(solver, LinkSolver)
     at_points, _ = model.log_coefficient(parameters, solver.subcells.interpolation)
     chi_square, count, expected = best.fit.chi_square, problem.count, best.expected
     noise, solver_error = (

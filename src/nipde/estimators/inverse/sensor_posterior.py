@@ -15,7 +15,7 @@ from nipde.discretisation.domain import OutlineData, load_moments, right_side
 from nipde.discretisation.interpolation import Interpolation, multilinear
 from nipde.discretisation.load_case import LoadCase
 from nipde.estimators.inverse.inverse_problem import Candidate
-from nipde.estimators.inverse.output_error import Fit
+from nipde.estimators.inverse.output_error import Fit, LinkSolver
 from nipde.grid import Grid
 
 Loads = Float[np.ndarray, "pair *space"]
@@ -40,6 +40,7 @@ class SensorPosterior:
     def response_deviation(self, loads: Loads, outline: Sequence[LoadCase] = ()) -> Loads:
         """Of responses at unknown nodes; 0 where they are given."""
         near, solver = self.best.near, self.best.near.solver
+        assert isinstance(solver, LinkSolver)
         domain, data = solver.domain, OutlineData.of(outline, solver.domain)
         known = solver.system.known
         moments = load_moments(loads, self.grid, domain, self.interpolation, split=False, known=known)
@@ -71,14 +72,18 @@ class SensorPosterior:
 
     def log_deviation(self) -> Float[np.ndarray, "*space"]:
         """Of log b, with the distance of other models that explain the readings."""
-        model, parameters = self.best.fit.model, self.best.fit.parameters
         points = np.stack([x.ravel() for x in self.grid.coordinates], -1)
+        return self.log_deviation_at(points).reshape(self.grid.shape)
+
+    def log_deviation_at(self, points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, " point"]:
+        """The same at any points."""
+        model, parameters = self.best.fit.model, self.best.fit.parameters
         variance = self.widened**2 * model.log_variance(parameters, multilinear(model.grid, points), self._variance)
         variance += self.relative_error**2 + self.common_gain**2
         own = model.at(parameters, points)
         for other in self.others:
             variance += (other.model.at(other.parameters, points) - own) ** 2
-        return np.sqrt(variance).reshape(self.grid.shape)
+        return np.sqrt(variance)
 
     def identifiable(self) -> Float[np.ndarray, "*space"]:
         """1 - posterior over prior variance of log b, the prior's that of the model or of the material itself."""

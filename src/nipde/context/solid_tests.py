@@ -1,0 +1,94 @@
+"""Tests of one plane solid: loads, and the displacements that a camera saw at points."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from nipde.discretisation.parts import Specimen
+from nipde.discretisation.solid_load import SolidLoad
+from nipde.errors import PairsError, ShapeError
+
+#: What ν may be where it is not known: mean and standard deviation.
+UNKNOWN_POISSON = (0.3, 0.1)
+
+
+@dataclass(frozen=True, eq=False)
+class SolidTests:
+    """One specimen in consistent units, such as mm and N; a displacement that is missing is NaN.
+
+    `noise` is the standard deviation of a displacement, one number or one per reading; None if unknown. `covariance`
+    is that of the errors at all points, for a noise of 1 in both components: image correlation has neighbours in
+    common. `poisson` is None if it is to be found. `rigid_motion`: the camera may have moved between the tests.
+    """
+
+    specimen: Specimen
+    loads: tuple[SolidLoad, ...]
+    points: Float[np.ndarray, "point 2"]
+    readings: Float[np.ndarray, "pair component point"]
+    noise: Any = None
+    covariance: Float[np.ndarray, "point point"] | None = None
+    poisson: float | None = None
+    plane: Literal["stress", "strain"] = "stress"
+    rigid_motion: bool = False
+    #: Names and units for what is shown.
+    labels: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_arrays(
+        cls, specimen: Specimen, loads: Sequence[SolidLoad], points: Any, displacements: Any, **more: Any
+    ) -> "SolidTests":
+        """`points` (point, 2) and `displacements` (test, 2, point)."""
+        as_float = [np.asarray(values, dtype=np.float64) for values in (points, displacements)]
+        return cls(specimen, tuple(loads), as_float[0], as_float[1], **more)
+
+    def __post_init__(self) -> None:
+        wanted = (len(self.loads), 2, len(self.points))
+        if self.points.ndim != 2 or self.points.shape[1] != 2 or self.readings.shape != wanted:
+            raise ShapeError(
+                "displacements do not fit", expected=f"(test, 2, point) = {wanted}", got=self.readings.shape,
+                remedy="give x and y displacements of every point for each test",
+            )  # fmt: skip
+        if not np.isfinite(self.readings).any() or not np.isfinite(self.points).all():
+            raise PairsError(expected="measured displacements at known points", got="none", remedy="check the file")
+        outside = ~self.specimen.shape.covers(self.points)
+        if outside.any():
+            raise PairsError(
+                expected="points inside the specimen", got=f"{outside.sum()} of {len(outside)} outside",
+                remedy="leave them out, or check the units and the origin of the outline",
+            )  # fmt: skip
+        known = {part: self.specimen.condition(part) for part in self.specimen.shape.parts}
+        for load in self.loads:
+            load.check(known)
+        if self.poisson is not None and not -1 < self.poisson < 0.5:
+            raise PairsError(expected="-1 < Poisson's ratio < 0.5", got=self.poisson, remedy="check it")
+        if self.noise is not None and not np.all(np.asarray(self.noise) > 0):
+            raise PairsError(expected="noise > 0", got=self.noise, remedy="give its standard deviation, or None")
+        if self.covariance is not None and np.isnan(self.readings).any():
+            raise PairsError(
+                expected="every reading, with a covariance", got="gaps", remedy="leave out points with gaps"
+            )
+
+    @property
+    def count(self) -> int:
+        """Number of tests."""
+        return len(self.loads)
+
+    @property
+    def origin(self) -> Float[np.ndarray, " axis"]:
+        """Lower left corner of the box around the specimen."""
+        return np.array(self.specimen.shape.region.bounds[:2])
+
+    @property
+    def has_force(self) -> bool:
+        """Whether a force is known: without one, moduli are ratios."""
+        return any(load.has_force for load in self.loads)
+
+
+def subset_correlation(points: Float[np.ndarray, "point 2"], *, subset: float) -> Float[np.ndarray, "point point"]:
+    """Of errors of image correlation: the share of its square subset that a point has in common with another."""
+    apart = np.abs(points[:, None] - points[None])
+    shares = np.clip(1 - apart / subset, 0, 1).prod(axis=-1)
+    return np.asarray(shares + 1e-6 * np.eye(len(points)))

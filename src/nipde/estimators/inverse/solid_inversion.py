@@ -1,0 +1,170 @@
+"""From tests of a plane solid to its modulus: one value, smooth, or of few phases, whichever explains them better."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import hypot, sqrt
+from typing import Any
+
+import numpy as np
+import scipy.linalg as dense
+import torch
+from jaxtyping import Float
+
+from nipde.context.solid_tests import SolidTests
+from nipde.discretisation.solid_load import SolidLoad
+from nipde.estimators.inverse.inverse_problem import Candidate
+from nipde.estimators.inverse.material_models import Penalty
+from nipde.estimators.inverse.nuisance import LinearErrors
+from nipde.estimators.inverse.residual_tests import residual_scores
+from nipde.estimators.inverse.sensor_inversion import LIMIT, Choice, SensorInversion
+from nipde.estimators.inverse.sensor_posterior import SensorPosterior
+from nipde.estimators.inverse.solid_problem import SolidProblem, SolidSolver
+from nipde.kernels.prediction_bands import OutlierTest
+from nipde.physics.plane_elasticity import PlaneElasticity
+
+#: Intervals across the specimen, geometric mean: of the material's nodes, of the mesh of residuals.
+MATERIAL, SOLVER = 40, 56
+#: Half width of a band of 90 % over the deviation.
+NORMAL = 1.645
+Points = Float[np.ndarray, "point 2"]
+
+
+@dataclass(frozen=True)
+class SolidInversion:
+    """Displacements to E(x), and to ν where it is not known."""
+
+    phases: tuple[int, ...] = (2, 3)
+    #: True: phases wherever they can be fitted. False: smooth. None: what the readings prefer.
+    piecewise_constant: bool | None = None
+    #: Fit this classical penalty instead, for comparison.
+    penalty: Penalty | None = None
+    steps: int = 10
+    material: int = MATERIAL
+    solver: int = SOLVER
+
+    def __call__(self, tests: SolidTests) -> "SolidLaw":
+        """The fitted solid."""
+        search = SensorInversion(
+            phases=self.phases, piecewise_constant=self.piecewise_constant, penalty=self.penalty, steps=self.steps,
+            homogeneous=self.piecewise_constant is None and self.penalty is None,
+        )  # fmt: skip
+        problem = SolidProblem.of_tests(tests, material=self.material, solver=self.solver)
+        choice = search.chosen(problem)
+        if tests.poisson is None:
+            choice = self._with_ratio(choice)
+        return SolidLaw(tests, choice)
+
+    def _with_ratio(self, choice: Choice) -> Choice:
+        """Linearised around what was found of ν, once more."""
+        best = choice.best
+        problem = best.problem.with_errors_beside(best.fit.model, best.fit.parameters, effective_dof=best.effective_dof)
+        return replace(choice, best=problem.candidate(best.fit.model, best.fit.parameters, steps=self.steps))
+
+
+@dataclass(frozen=True, eq=False)
+class SolidLaw:
+    """What was found of a solid, and how sure it is."""
+
+    tests: SolidTests
+    choice: Choice
+
+    @property
+    def best(self) -> Candidate:
+        """The model that explains the readings best."""
+        return self.choice.best
+
+    @property
+    def problem(self) -> SolidProblem:
+        """As it was discretised."""
+        problem = self.best.problem
+        assert isinstance(problem, SolidProblem)
+        return problem
+
+    @cached_property
+    def posterior(self) -> SensorPosterior:
+        """Of log E."""
+        problem, best = self.problem, self.best
+        noise, solver_error = (
+            float(np.median(values[problem.measured])) for values in (problem.deviation, problem.discretisation)
+        )
+        excess = best.fit.chi_square - best.expected - sqrt(2 / problem.count)
+        model_error = noise * sqrt(max(0.0, excess))
+        return SensorPosterior(
+            best, problem.nodes, "spline", hypot(solver_error, model_error) / problem.size,
+            max(1.0, best.fit.chi_square) ** 0.5, self.choice.others,
+        )  # fmt: skip
+
+    def log_modulus_at(self, points: Points) -> Float[np.ndarray, " point"]:
+        """log E at any points of the specimen; interfaces are sharp."""
+        return self.best.fit.model.at(self.best.fit.parameters, self._in_box(points))
+
+    def modulus_at(self, points: Points) -> Float[np.ndarray, " point"]:
+        """E at any points."""
+        return np.exp(self.log_modulus_at(points))
+
+    def log_deviation_at(self, points: Points) -> Float[np.ndarray, " point"]:
+        """Standard deviation of log E."""
+        return self.posterior.log_deviation_at(self._in_box(points))
+
+    @property
+    def poisson(self) -> float:
+        """ν, as it was stated or found."""
+        return self.problem.poisson + self._ratio[0]
+
+    @property
+    def poisson_deviation(self) -> float:
+        """0 where it was stated."""
+        return self._ratio[1]
+
+    @cached_property
+    def _ratio(self) -> tuple[float, float]:
+        """What the residuals still say of ν, and its deviation, that of the material integrated out."""
+        system = self.problem.fine.system
+        if self.tests.poisson is not None:
+            return 0.0, 0.0
+        assert isinstance(system.nuisance, LinearErrors)
+        change = float(system.nuisance.estimated(system.weights * self.best.fit.residual, system.weights)[-1])
+        rows, weights = self.best.near.jacobian.reshape(len(self.best.near.active), -1), system.weights.ravel()
+        columns = system.nuisance.columns
+        own = rows * weights @ rows.T + self.best.precision
+        both = rows * weights @ columns
+        others = (columns.T * weights) @ columns + np.diag(system.nuisance.deviations**-2)
+        schur = others - both.T @ dense.solve(own, both, assume_a="pos")
+        widened = max(1.0, self.best.fit.chi_square) ** 0.5
+        return change, widened * float(np.sqrt(np.linalg.inv(schur)[-1, -1]))
+
+    @cached_property
+    def outlier_test(self) -> OutlierTest:
+        """Of the residuals."""
+        scores = residual_scores(self.best)
+        return OutlierTest({name: torch.tensor(max(value, 0.0)) for name, value in scores.items()}, LIMIT)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """How the fit went."""
+        problem, best = self.problem, self.best
+        return {
+            "model": self.choice.name, "criteria": self.choice.criteria, "undecided": len(self.choice.others) > 0,
+            "chi_square": best.fit.chi_square, "expected": best.expected, "effective_dof": best.effective_dof,
+            "readings": problem.count, "size": problem.size,
+            "noise": float(np.median(problem.deviation[problem.measured])),
+            "discretisation": float(np.median(problem.discretisation[problem.measured])),
+            "poisson": self.poisson, "poisson_deviation": self.poisson_deviation,
+        }  # fmt: skip
+
+    @cached_property
+    def body(self) -> PlaneElasticity:
+        """The solid as it was found, on the mesh of the residuals."""
+        solver = self.problem.fine
+        assert isinstance(solver, SolidSolver)
+        log_modulus, _ = self.best.fit.model.log_coefficient(self.best.fit.parameters, solver.interpolation)
+        return PlaneElasticity(solver.elements, np.exp(log_modulus), self.poisson, self.tests.plane)
+
+    def displacements(self, loads: Sequence[SolidLoad], points: Points) -> Float[np.ndarray, "pair component point"]:
+        """Under loads that were never applied."""
+        return self.body.displacements(loads, points)
+
+    def _in_box(self, points: Points) -> Points:
+        ends = [axis.length for axis in self.problem.nodes.axes]
+        return np.clip(np.asarray(points) - self.tests.origin, 0, ends)

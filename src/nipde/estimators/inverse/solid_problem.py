@@ -1,0 +1,251 @@
+"""Output error for plane solids: E(x) from displacements at points, by the machinery of sensors.
+
+    A = Bᵀ diag(c) B,   c = weight · E · factor(ν)
+
+What is unknown beside the material is linearised and integrated out: rigid motions of the camera, and ν, around which
+the problem is linearised anew as it is found.
+"""
+
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import log
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sparse
+from jaxtyping import Float
+from scipy.sparse.linalg import SuperLU
+
+from nipde.boundary import Neumann
+from nipde.context.solid_tests import UNKNOWN_POISSON, SolidTests
+from nipde.discretisation.interpolation import Interpolation, multilinear
+from nipde.estimators.inverse.inverse_problem import InverseProblem, resampled
+from nipde.estimators.inverse.material_models import Homogeneous, MaterialModel, Parameters
+from nipde.estimators.inverse.nuisance import LinearErrors
+from nipde.estimators.inverse.output_error import Readings, Solver, Values
+from nipde.grid import Axis, Grid
+from nipde.physics.plane_elements import PlaneElements, rigid_motions, stiffness_factors
+from nipde.physics.triangles import triangulated
+
+#: Triangles of derivatives are larger than cells of the material by this.
+COARSER = 1.6
+#: Step of ν for its derivative, and bounds of what is found.
+STEP, LEAST, MOST = 0.01, -0.5, 0.49
+#: Prior deviation of rigid motions, in units of the readings.
+FREE = 100.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SolidSystem(Readings):
+    """Displacements at points: x of all points, then y."""
+
+    tests: SolidTests
+
+
+@lru_cache(maxsize=8)
+def _elements(tests: SolidTests, spacing: float) -> PlaneElements:
+    return PlaneElements(triangulated(tests.specimen.shape, spacing), tests.specimen)
+
+
+class SolidSolver(Solver):
+    """Of one mesh; E is interpolated from nodes on the box around the specimen."""
+
+    explicit: ClassVar[bool] = True
+
+    def __init__(self, grid: Grid, system: SolidSystem, *, nodes: Grid, poisson: float) -> None:
+        tests = system.tests
+        self.grid, self.system, self.poisson = grid, system, poisson
+        self.elements = _elements(tests, float(np.prod(grid.spacing) ** 0.5))
+        self.supported = self.elements.supported
+        at = self.elements.at(tests.points)
+        if system.whitening is not None:
+            at = sparse.csr_array(system.whitening @ at)
+        self.difference, self.sensors = self.supported.strain, sparse.csr_array(at @ self.supported.reduced)
+        self.forces, self.outline = self.supported.forces(tests.loads), self.supported.given(tests.loads)
+        self.given = 0.0 if self.outline is None else -(self.elements.strain @ self.outline)
+        self.offset = 0.0 if self.outline is None else at @ self.outline
+        ends = [axis.length for axis in nodes.axes]
+        self.interpolation = multilinear(nodes, np.clip(self.elements.points - tests.origin, 0, ends))
+
+    def with_poisson(self, poisson: float) -> Self:
+        """With another ratio."""
+        other = copy(self)
+        other.poisson = poisson
+        return other
+
+    def conductances(self, model: MaterialModel, parameters: Parameters) -> Float[np.ndarray, " row"]:
+        """Three of every point."""
+        log_modulus, _ = model.log_coefficient(parameters, self.interpolation)
+        return self._scaled(log_modulus)
+
+    def slopes(self, model: MaterialModel, parameters: Parameters) -> tuple[np.ndarray, sparse.csr_array]:
+        """c is its own derivative by log E."""
+        log_modulus, by_parameters = model.log_coefficient(parameters, self.interpolation)
+        conductances = self._scaled(log_modulus)
+        rows = by_parameters[np.repeat(np.arange(len(log_modulus)), 3)]
+        return conductances, sparse.csr_array(sparse.diags_array(conductances) @ rows)
+
+    def factor(self, conductances: Float[np.ndarray, " row"]) -> SuperLU:
+        """By minimum degree."""
+        return self.supported.factor(conductances)
+
+    def inflow(self, conductances: Float[np.ndarray, " row"]) -> Float[np.ndarray, "unknown pair"]:
+        """Forces, and what given displacements bring."""
+        if self.outline is None:
+            return self.forces
+        return np.asarray(self.forces + self.difference.T @ (conductances[:, None] * self.given))
+
+    def _scaled(self, log_modulus: Float[np.ndarray, " point"]) -> Float[np.ndarray, " row"]:
+        factors = stiffness_factors(self.poisson, plane=self.system.tests.plane)
+        return ((self.elements.weights * np.exp(log_modulus))[:, None] * factors).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class SolidProblem(InverseProblem):
+    """One specimen on its meshes."""
+
+    @classmethod
+    def of_tests(cls, tests: SolidTests, *, material: int, solver: int) -> Self:
+        """With so many intervals across the specimen: of the material's nodes, of the mesh of residuals."""
+        low, high = np.array(tests.specimen.shape.region.bounds).reshape(2, 2)
+        lengths = high - low
+        mean = float(np.prod(lengths) ** 0.5)
+        grids = [
+            Grid(
+                tuple(Axis(max(5, round(count * length / mean) + 1), length, Neumann()) for length in lengths.tolist())
+            )
+            for count in (material, solver)
+        ]
+        system = _system(tests)
+        solvers = cls.solvers(system, grids[0], grids[1], "spline")
+        shape = system.values.shape
+        return cls(tests, grids[0], *solvers, np.ones(shape), np.zeros(shape))  # type: ignore[arg-type]
+
+    @staticmethod
+    def solvers(system: Any, nodes: Grid, fine: Grid, interpolation: Interpolation) -> tuple[Solver, Solver]:
+        """Of derivatives and of residuals."""
+        poisson = UNKNOWN_POISSON[0] if system.tests.poisson is None else system.tests.poisson
+        coarse = resampled(nodes, 1 / COARSER)
+        return tuple(SolidSolver(grid, system, nodes=nodes, poisson=poisson) for grid in (coarse, fine))  # type: ignore[return-value]
+
+    @property
+    def tests(self) -> SolidTests:
+        """What was measured."""
+        found: Any = self.pairs
+        return found
+
+    @property
+    def poisson(self) -> float:
+        """As it is known, or as it was found."""
+        assert isinstance(self.fine, SolidSolver)
+        return self.fine.poisson
+
+    @property
+    def interpolation_is_known(self) -> bool:
+        """Loads are given as they are."""
+        return True
+
+    @property
+    def places(self) -> Float[np.ndarray, "sensor axis"]:
+        """Of the points; far apart for the two components."""
+        points = self.tests.points
+        return np.concatenate([points, points + 10 * np.ptp(points, axis=0)])
+
+    @property
+    def stated(self) -> Values | None:
+        """Deviations of the readings."""
+        tests = self.tests
+        if tests.noise is None:
+            return None
+        noise = np.broadcast_to(np.asarray(tests.noise, dtype=np.float64), tests.readings.shape)
+        return noise.reshape(len(noise), -1).T
+
+    def with_poisson(self, poisson: float) -> Self:
+        """With another ratio."""
+        assert isinstance(self.coarse, SolidSolver)
+        assert isinstance(self.fine, SolidSolver)
+        return replace(self, coarse=self.coarse.with_poisson(poisson), fine=self.fine.with_poisson(poisson))
+
+    def _on(self, nodes: Grid, interpolation: Interpolation) -> Self:
+        return super()._on(nodes, interpolation).with_poisson(self.poisson)
+
+    def with_errors_beside(
+        self, model: MaterialModel, parameters: Parameters, *, effective_dof: float = 0.0
+    ) -> "SolidProblem":
+        """With ν as the residuals have it."""
+        problem = self
+        if self.tests.poisson is None and self.fine.system.nuisance is not None:
+            for _ in range(3):
+                patterns = problem.patterns(model, parameters, problem.fine.predicted(model, parameters))
+                assert patterns is not None
+                system, residual = problem.fine.system, problem._raw_residual(model, parameters)
+                change = float(patterns.estimated(system.weights * residual, system.weights)[-1])
+                problem = problem.with_poisson(float(np.clip(problem.poisson + change, LEAST, MOST)))
+        found = InverseProblem.with_errors_beside(problem, model, parameters, effective_dof=effective_dof)
+        assert isinstance(found, SolidProblem)
+        return found
+
+    def _raw_residual(self, model: MaterialModel, parameters: Parameters) -> Values:
+        return np.where(self.measured, self.values - self.fine.predicted(model, parameters), 0.0)
+
+    def patterns(self, model: MaterialModel, parameters: Parameters, predicted: Values) -> LinearErrors | None:
+        """Of rigid motions, and of ν, which is the last."""
+        known = rigid_errors(self.fine.system)
+        if self.tests.poisson is not None:
+            return known
+        assert isinstance(self.fine, SolidSolver)
+        other = self.fine.with_poisson(self.poisson + STEP).predicted(model, parameters)
+        column, deviation = (other - predicted)[None] / STEP, np.array([UNKNOWN_POISSON[1]])
+        if known is None:
+            return LinearErrors(column, deviation)
+        return LinearErrors(np.concatenate([known.patterns, column]), np.concatenate([known.deviations, deviation]))
+
+    def log_constant(self) -> float:
+        """log E of the best constant, rigid motions aside."""
+        model = Homogeneous(self.nodes)
+        unit, half = (self.coarse.predicted(model, np.array([size])) * self.measured for size in (0.0, log(2)))
+        fixed, unit = (2 * half - unit, 2 * (unit - half)) if self.outline_given else (0.0, unit)
+        unit, shown = (self._without_motion(values) for values in (unit, self.values - fixed))
+        own, across = float(np.sum(unit**2)), float(np.sum(unit * shown))
+        if not own > 1e-12 * float(np.sum(shown**2)):
+            return 0.0
+        return log(own / across) if across > 0 else log(own / float(np.sum(shown**2))) / 2
+
+    def _without_motion(self, values: Values) -> Values:
+        known = rigid_errors(self.fine.system)
+        if known is None:
+            return values
+        columns = known.columns * (self.measured.ravel()[:, None])
+        return values - (columns @ np.linalg.lstsq(columns, values.ravel(), rcond=None)[0]).reshape(values.shape)
+
+
+def _system(tests: SolidTests) -> SolidSystem:
+    values = tests.readings.reshape(tests.count, -1).T
+    measured, whitening = np.isfinite(values), None
+    values = np.where(measured, values, 0.0)
+    if tests.covariance is not None:
+        whitening = np.kron(np.eye(2), np.linalg.inv(np.linalg.cholesky(tests.covariance)))
+        values = whitening @ values
+    system = SolidSystem(values=values, weights=measured.astype(float), whitening=whitening, tests=tests)
+    motion = rigid_errors(system)
+    if motion is None:
+        return system
+    columns = motion.columns * measured.ravel()[:, None]
+    values = values - (columns @ np.linalg.lstsq(columns, values.ravel(), rcond=None)[0]).reshape(values.shape)
+    return replace(system, values=values, nuisance=motion)
+
+
+def rigid_errors(system: Any) -> LinearErrors | None:
+    """Motions of the whole specimen, three of every test; None if the camera stands still."""
+    tests: SolidTests = system.tests
+    if not tests.rigid_motion:
+        return None
+    centred = tests.points - tests.points.mean(axis=0)
+    motions = rigid_motions(centred).transpose(1, 0, 2).reshape(-1, 3)
+    motions = motions / np.sqrt(np.mean(motions**2, axis=0))
+    if system.whitening is not None:
+        motions = system.whitening @ motions
+    patterns = np.einsum("sm,pq->mqsp", motions, np.eye(tests.count)).reshape(-1, len(motions), tests.count)
+    size = float(np.sqrt(np.nanmean(tests.readings**2)))
+    return LinearErrors(patterns, np.full(len(patterns), FREE * size))
