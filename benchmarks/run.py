@@ -48,6 +48,7 @@ CAMPAIGNS = {
     "darcy": "the paper's Darcy tables, trained and judged",
     "reference": "sensors to material on data of finite elements eight times finer",
     "specimens": "sensors to material on discs, plates with holes, Ls and blobs, loads inside or on the outline",
+    "tension": "plane solids on a test bench: camera points to the modulus, beside classical penalties",
     "solids": "Mechanical MNIST and tissue: every estimator, larger loads, and the identified materials",
 }
 

@@ -13,6 +13,9 @@ from nipde.errors import PairsError, ShapeError
 
 #: What ν may be where it is not known: mean and standard deviation.
 UNKNOWN_POISSON = (0.3, 0.1)
+#: "motion": the camera has moved between the tests. "traction": it varies along its part, by a tenth. "support": what
+#: is clamped or rests on a roller slips, by a tenth of the displacements.
+Uncertain = Literal["motion", "traction", "support"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +24,7 @@ class SolidTests:
 
     `noise` is the standard deviation of a displacement, one number or one per reading; None if unknown. `covariance`
     is that of the errors at all points, for a noise of 1 in both components: image correlation has neighbours in
-    common. `poisson` is None if it is to be found. `rigid_motion`: the camera may have moved between the tests.
+    common. `poisson` is None if it is to be found. `uncertain` names what may be off beside the noise, see `Uncertain`.
     """
 
     specimen: Specimen
@@ -32,7 +35,7 @@ class SolidTests:
     covariance: Float[np.ndarray, "point point"] | None = None
     poisson: float | None = None
     plane: Literal["stress", "strain"] = "stress"
-    rigid_motion: bool = False
+    uncertain: tuple[Uncertain, ...] = ()
     #: Names and units for what is shown.
     labels: dict[str, str] = field(default_factory=dict)
 

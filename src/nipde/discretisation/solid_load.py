@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -41,10 +42,24 @@ class SolidLoad:
                         remedy="change the condition of the part, or name another",
                     )  # fmt: skip
 
+    def scaled(self, factor: float) -> "SolidLoad":
+        """All of it times a factor."""
+        def times(each: Mapping[str, Any]) -> dict[str, Any]:
+            return {part: _scaled(value, factor) for part, value in each.items()}
+
+        body = None if self.body is None else _scaled(self.body, factor)
+        return SolidLoad(times(self.tractions), times(self.forces), times(self.displacements), body)
+
     @property
     def has_force(self) -> bool:
         """Whether anything but displacements acts: without it a modulus is known up to a factor."""
         return bool(self.tractions or self.forces or self.body is not None)
+
+
+def _scaled(value: Any, factor: float) -> Any:
+    if callable(value):
+        return lambda x, y: factor * np.asarray(value(x, y))
+    return (factor * value[0], factor * value[1])
 
 
 def vectors_at(value: Vector | VectorFunction, points: Float[np.ndarray, "point 2"]) -> Float[np.ndarray, "point 2"]:

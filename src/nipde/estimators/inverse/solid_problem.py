@@ -6,9 +6,10 @@ What is unknown beside the material is linearised and integrated out: rigid moti
 the problem is linearised anew as it is found.
 """
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import log
 from typing import Any, ClassVar, Self
 
@@ -20,6 +21,8 @@ from scipy.sparse.linalg import SuperLU
 from nipde.boundary import Neumann
 from nipde.context.solid_tests import UNKNOWN_POISSON, SolidTests
 from nipde.discretisation.interpolation import Interpolation, multilinear
+from nipde.discretisation.parts import ClampedPart, RollerPart
+from nipde.discretisation.solid_load import SolidLoad, VectorFunction, vectors_at
 from nipde.estimators.inverse.inverse_problem import InverseProblem, resampled
 from nipde.estimators.inverse.material_models import Homogeneous, MaterialModel, Parameters
 from nipde.estimators.inverse.nuisance import LinearErrors
@@ -27,6 +30,7 @@ from nipde.estimators.inverse.output_error import Readings, Solver, Values
 from nipde.grid import Axis, Grid
 from nipde.physics.plane_elements import PlaneElements, rigid_motions, stiffness_factors
 from nipde.physics.triangles import triangulated
+from nipde.shape import Shape
 
 #: Triangles of derivatives are larger than cells of the material by this.
 COARSER = 1.6
@@ -34,6 +38,8 @@ COARSER = 1.6
 STEP, LEAST, MOST = 0.01, -0.5, 0.49
 #: Prior deviation of rigid motions, in units of the readings.
 FREE = 100.0
+#: Deviation of tractions along their part, as a share of them, and of supports, as a share of the readings.
+UNEVEN = 0.1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,7 +67,8 @@ class SolidSolver(Solver):
         at = self.elements.at(tests.points)
         if system.whitening is not None:
             at = sparse.csr_array(system.whitening @ at)
-        self.difference, self.sensors = self.supported.strain, sparse.csr_array(at @ self.supported.reduced)
+        self.at, self.difference = at, self.supported.strain
+        self.sensors = sparse.csr_array(at @ self.supported.reduced)
         self.forces, self.outline = self.supported.forces(tests.loads), self.supported.given(tests.loads)
         self.given = 0.0 if self.outline is None else -(self.elements.strain @ self.outline)
         self.offset = 0.0 if self.outline is None else at @ self.outline
@@ -95,6 +102,17 @@ class SolidSolver(Solver):
         if self.outline is None:
             return self.forces
         return np.asarray(self.forces + self.difference.T @ (conductances[:, None] * self.given))
+
+    def answers(
+        self, loads: Sequence[SolidLoad], model: MaterialModel, parameters: Parameters
+    ) -> Float[np.ndarray, "sensor load"]:
+        """Readings of other loads."""
+        conductances, given = self.conductances(model, parameters), self.supported.given(loads)
+        right = self.supported.forces(loads)
+        if given is not None:
+            right = right - self.difference.T @ (conductances[:, None] * (self.elements.strain @ given))
+        answers = self.sensors @ self.factor(conductances).solve(right)
+        return answers if given is None else answers + self.at @ given
 
     def _scaled(self, log_modulus: Float[np.ndarray, " point"]) -> Float[np.ndarray, " row"]:
         factors = stiffness_factors(self.poisson, plane=self.system.tests.plane)
@@ -175,7 +193,7 @@ class SolidProblem(InverseProblem):
     ) -> "SolidProblem":
         """With ν as the residuals have it."""
         problem = self
-        if self.tests.poisson is None and self.fine.system.nuisance is not None:
+        if self.tests.poisson is None:
             for _ in range(3):
                 patterns = problem.patterns(model, parameters, problem.fine.predicted(model, parameters))
                 assert patterns is not None
@@ -190,16 +208,20 @@ class SolidProblem(InverseProblem):
         return np.where(self.measured, self.values - self.fine.predicted(model, parameters), 0.0)
 
     def patterns(self, model: MaterialModel, parameters: Parameters, predicted: Values) -> LinearErrors | None:
-        """Of rigid motions, and of ν, which is the last."""
-        known = rigid_errors(self.fine.system)
-        if self.tests.poisson is not None:
-            return known
+        """Of rigid motions, of tractions and supports, and of ν, which is the last."""
         assert isinstance(self.fine, SolidSolver)
-        other = self.fine.with_poisson(self.poisson + STEP).predicted(model, parameters)
-        column, deviation = (other - predicted)[None] / STEP, np.array([UNKNOWN_POISSON[1]])
-        if known is None:
-            return LinearErrors(column, deviation)
-        return LinearErrors(np.concatenate([known.patterns, column]), np.concatenate([known.deviations, deviation]))
+        known = rigid_errors(self.fine.system)
+        found = [] if known is None else [(known.patterns, known.deviations)]
+        if errors := load_errors(self.tests):
+            answers = self.fine.answers([one.load for one in errors], model, parameters)
+            columns = np.zeros((len(errors), *predicted.shape))
+            for number, one in enumerate(errors):
+                columns[number, :, one.test] = answers[:, number]
+            found.append((columns, np.ones(len(errors))))
+        if self.tests.poisson is None:
+            other = self.fine.with_poisson(self.poisson + STEP).predicted(model, parameters)
+            found.append(((other - predicted)[None] / STEP, np.array([UNKNOWN_POISSON[1]])))
+        return LinearErrors(*(np.concatenate(each) for each in zip(*found, strict=True))) if found else None
 
     def log_constant(self) -> float:
         """log E of the best constant, rigid motions aside."""
@@ -236,10 +258,212 @@ def _system(tests: SolidTests) -> SolidSystem:
     return replace(system, values=values, nuisance=motion)
 
 
+@dataclass(frozen=True)
+class LoadError:
+    """A load of deviation 1 that may have acted in a test, unknown."""
+
+    test: int
+    load: SolidLoad
+
+
+def load_errors(tests: SolidTests) -> list[LoadError]:
+    """What tractions and supports may be beside what is said of them: Legendre polynomials along their parts."""
+    size = float(np.sqrt(np.nanmean(tests.readings**2)))
+    found = []
+    for number, load in enumerate(tests.loads):
+        if "traction" in tests.uncertain:
+            for part, traction in load.tractions.items():
+                along = _Along(tests.specimen.shape, part)
+                strength = float(np.sqrt(np.mean(vectors_at(traction, along.points) ** 2) * 2))
+                modes = along.modes(2, first=1)
+                cases = [SolidLoad(tractions={part: _times(mode, UNEVEN * strength)}) for mode in modes]
+                found += [LoadError(number, case) for case in cases]
+        if "support" in tests.uncertain:
+            for part, condition in tests.specimen.conditions.items():
+                if isinstance(condition, ClampedPart | RollerPart):
+                    modes = _Along(tests.specimen.shape, part).modes(2, first=0)
+                    cases = [SolidLoad(displacements={part: _times(mode, UNEVEN * size)}) for mode in modes]
+                    found += [LoadError(number, case) for case in cases]
+    return found
+
+    @property
+    def poisson(self) -> float:
+        """As it is known, or as it was found."""
+        assert isinstance(self.fine, SolidSolver)
+        return self.fine.poisson
+
+    @property
+    def interpolation_is_known(self) -> bool:
+        """Loads are given as they are."""
+        return True
+
+    @property
+    def places(self) -> Float[np.ndarray, "sensor axis"]:
+        """Of the points; far apart for the two components."""
+        points = self.tests.points
+        return np.concatenate([points, points + 10 * np.ptp(points, axis=0)])
+
+    @property
+    def stated(self) -> Values | None:
+        """Deviations of the readings."""
+        tests = self.tests
+        if tests.noise is None:
+            return None
+        noise = np.broadcast_to(np.asarray(tests.noise, dtype=np.float64), tests.readings.shape)
+        return noise.reshape(len(noise), -1).T
+
+    def with_poisson(self, poisson: float) -> Self:
+        """With another ratio."""
+        assert isinstance(self.coarse, SolidSolver)
+        assert isinstance(self.fine, SolidSolver)
+        return replace(self, coarse=self.coarse.with_poisson(poisson), fine=self.fine.with_poisson(poisson))
+
+    def _on(self, nodes: Grid, interpolation: Interpolation) -> Self:
+        return super()._on(nodes, interpolation).with_poisson(self.poisson)
+
+    def with_errors_beside(
+        self, model: MaterialModel, parameters: Parameters, *, effective_dof: float = 0.0
+    ) -> "SolidProblem":
+        """With ν as the residuals have it."""
+        problem = self
+        if self.tests.poisson is None:
+            for _ in range(3):
+                patterns = problem.patterns(model, parameters, problem.fine.predicted(model, parameters))
+                assert patterns is not None
+                system, residual = problem.fine.system, problem._raw_residual(model, parameters)
+                change = float(patterns.estimated(system.weights * residual, system.weights)[-1])
+                problem = problem.with_poisson(float(np.clip(problem.poisson + change, LEAST, MOST)))
+        found = InverseProblem.with_errors_beside(problem, model, parameters, effective_dof=effective_dof)
+        assert isinstance(found, SolidProblem)
+        return found
+
+    def _raw_residual(self, model: MaterialModel, parameters: Parameters) -> Values:
+        return np.where(self.measured, self.values - self.fine.predicted(model, parameters), 0.0)
+
+    def patterns(self, model: MaterialModel, parameters: Parameters, predicted: Values) -> LinearErrors | None:
+        """Of rigid motions, of tractions and supports, and of ν, which is the last."""
+        assert isinstance(self.fine, SolidSolver)
+        known = rigid_errors(self.fine.system)
+        found = [] if known is None else [(known.patterns, known.deviations)]
+        if errors := load_errors(self.tests):
+            answers = self.fine.answers([one.load for one in errors], model, parameters)
+            columns = np.zeros((len(errors), *predicted.shape))
+            for number, one in enumerate(errors):
+                columns[number, :, one.test] = answers[:, number]
+            found.append((columns, np.ones(len(errors))))
+        if self.tests.poisson is None:
+            other = self.fine.with_poisson(self.poisson + STEP).predicted(model, parameters)
+            found.append(((other - predicted)[None] / STEP, np.array([UNKNOWN_POISSON[1]])))
+        return LinearErrors(*(np.concatenate(each) for each in zip(*found, strict=True))) if found else None
+
+    def log_constant(self) -> float:
+        """log E of the best constant, rigid motions aside."""
+        model = Homogeneous(self.nodes)
+        unit, half = (self.coarse.predicted(model, np.array([size])) * self.measured for size in (0.0, log(2)))
+        fixed, unit = (2 * half - unit, 2 * (unit - half)) if self.outline_given else (0.0, unit)
+        unit, shown = (self._without_motion(values) for values in (unit, self.values - fixed))
+        own, across = float(np.sum(unit**2)), float(np.sum(unit * shown))
+        if not own > 1e-12 * float(np.sum(shown**2)):
+            return 0.0
+        return log(own / across) if across > 0 else log(own / float(np.sum(shown**2))) / 2
+
+    def _without_motion(self, values: Values) -> Values:
+        known = rigid_errors(self.fine.system)
+        if known is None:
+            return values
+        columns = known.columns * (self.measured.ravel()[:, None])
+        return values - (columns @ np.linalg.lstsq(columns, values.ravel(), rcond=None)[0]).reshape(values.shape)
+
+
+def _system(tests: SolidTests) -> SolidSystem:
+    values = tests.readings.reshape(tests.count, -1).T
+    measured, whitening = np.isfinite(values), None
+    values = np.where(measured, values, 0.0)
+    if tests.covariance is not None:
+        whitening = np.kron(np.eye(2), np.linalg.inv(np.linalg.cholesky(tests.covariance)))
+        values = whitening @ values
+    system = SolidSystem(values=values, weights=measured.astype(float), whitening=whitening, tests=tests)
+    motion = rigid_errors(system)
+    if motion is None:
+        return system
+    columns = motion.columns * measured.ravel()[:, None]
+    values = values - (columns @ np.linalg.lstsq(columns, values.ravel(), rcond=None)[0]).reshape(values.shape)
+    return replace(system, values=values, nuisance=motion)
+
+
+@dataclass(frozen=True)
+class LoadError:
+    """A load of deviation 1 that may have acted in a test, unknown."""
+
+    test: int
+    load: SolidLoad
+
+
+def load_errors(tests: SolidTests) -> list[LoadError]:
+    """What tractions and supports may be beside what is said of them: Legendre polynomials along their parts."""
+    size = float(np.sqrt(np.nanmean(tests.readings**2)))
+    found = []
+    for number, load in enumerate(tests.loads):
+        if "traction" in tests.uncertain:
+            for part, traction in load.tractions.items():
+                along = _Along(tests.specimen.shape, part)
+                strength = float(np.sqrt(np.mean(vectors_at(traction, along.points) ** 2) * 2))
+                modes = along.modes(2, first=1)
+                cases = [SolidLoad(tractions={part: _times(mode, UNEVEN * strength)}) for mode in modes]
+                found += [LoadError(number, case) for case in cases]
+        if "support" in tests.uncertain:
+            for part, condition in tests.specimen.conditions.items():
+                if isinstance(condition, ClampedPart | RollerPart):
+                    for mode in _Along(tests.specimen.shape, part).modes(2, first=0):
+                        moved = SolidLoad(displacements={part: _times(mode, UNEVEN * size)})
+                        found.append(LoadError(number, moved))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Along:
+    """A part of the outline, from one of its ends to the other."""
+
+    shape: Shape
+    part: str
+
+    @cached_property
+    def points(self) -> Float[np.ndarray, "point 2"]:
+        """Corners of the part."""
+        return np.concatenate([
+            ring[[k, (k + 1) % len(ring)]]
+            for ring, sides in zip(self.shape.rings, self.shape.sides, strict=True)
+            for k, side in enumerate(sides) if side == self.part
+        ])  # fmt: skip
+
+    def modes(self, highest: int, *, first: int) -> list[VectorFunction]:
+        """Legendre polynomials of the position along the part's longest direction, in x and in y."""
+        middle = self.points.mean(axis=0)
+        direction = np.linalg.svd(self.points - middle)[2][0]
+        positions = (self.points - middle) @ direction
+        low, high = positions.min(), positions.max()
+
+        def mode(degree: int, component: int) -> VectorFunction:
+            def at(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+                place = (np.stack([x, y], axis=-1) - middle) @ direction
+                scaled = 2 * (place - low) / max(high - low, 1e-300) - 1
+                values = np.zeros((len(x), 2))
+                values[:, component] = np.polynomial.Legendre.basis(degree)(scaled)
+                return values
+
+            return at
+
+        return [mode(degree, component) for degree in range(first, highest + 1) for component in (0, 1)]
+
+
+def _times(mode: VectorFunction, factor: float) -> VectorFunction:
+    return lambda x, y: factor * mode(x, y)
+
+
 def rigid_errors(system: Any) -> LinearErrors | None:
     """Motions of the whole specimen, three of every test; None if the camera stands still."""
     tests: SolidTests = system.tests
-    if not tests.rigid_motion:
+    if "motion" not in tests.uncertain:
         return None
     centred = tests.points - tests.points.mean(axis=0)
     motions = rigid_motions(centred).transpose(1, 0, 2).reshape(-1, 3)
