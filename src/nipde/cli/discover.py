@@ -5,6 +5,7 @@ from typing import Any
 from nipde.cli.arguments import between_0_and_1, new_folder, parser, whole
 from nipde.cli.estimators import add_weights
 from nipde.cli.measurement import add_measurement, measurement_of
+from nipde.cli.solid import add_bench, discover_solid, on_bench
 from nipde.cli.terminal import one_thread, progress, say
 from nipde.discovery.discover import discover
 from nipde.discovery.material import MOST_PHASES
@@ -21,7 +22,8 @@ ABOUT = (
     "over a rectangle with u = 0 on its sides, or any plane shape (--outline): transmissivity from pumping rates and "
     "heads, tension from pressure and deflection. Prints how the file was understood, and the results. Writes a "
     "folder: report.html to read, b with error bounds and zones (csv, npz, vtk), the Green's function and a program "
-    "that predict other responses, summary.json."
+    "that predict other responses, summary.json. Of a plane solid, with --clamped, --force or --traction: Young's "
+    "modulus from the displacements that a camera saw."
 )
 EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m --quantity transmissivity --out result"
 OUTPUT_ERROR = "output-error"
@@ -65,7 +67,10 @@ def run(words: list[str]) -> int:
     parsed.add_argument(
         "--dense", type=bool, default=False, help="whether to store the Green's function as a matrix, too"
     )
+    add_bench(parsed)
     options = parsed.parse_args(words)
+    if on_bench(options):
+        return discover_solid(options)
     check_folder(options.out)
     one_thread()
     if options.nuisance and options.weights not in ("", OUTPUT_ERROR):

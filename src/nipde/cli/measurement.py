@@ -44,7 +44,7 @@ def measurement_of(options: Any) -> Measurement:
     """The measurement that the options of `add_measurement` name."""
     return read(
         options.file,
-        units=_units(options.units),
+        units=named_units(options.units),
         response=options.response.split(",") if options.response else None,
         load=options.load.split(",") if options.load else None,
         nodes=_nodes(options.nodes),
@@ -59,7 +59,8 @@ def measurement_of(options: Any) -> Measurement:
     )
 
 
-def _units(text: str) -> dict[str, str]:
+def named_units(text: str) -> dict[str, str]:
+    """Units by name, from `x=m,load=m/d`."""
     parts = [part.partition("=") for part in text.split(",") if part.strip()]
     for name, equals, unit in parts:
         if not (name.strip() and equals and unit.strip()):

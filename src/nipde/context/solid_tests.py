@@ -14,8 +14,8 @@ from nipde.errors import PairsError, ShapeError
 #: What ν may be where it is not known: mean and standard deviation.
 UNKNOWN_POISSON = (0.3, 0.1)
 #: "motion": the camera has moved between the tests. "traction": it varies along its part, by a tenth. "support": what
-#: is clamped or rests on a roller slips, by a tenth of the displacements.
-Uncertain = Literal["motion", "traction", "support"]
+#: is clamped or rests on a roller slips, by a tenth of the displacements. "outliers": single points may be far off.
+Uncertain = Literal["motion", "traction", "support", "outliers"]
 
 
 @dataclass(frozen=True, eq=False)

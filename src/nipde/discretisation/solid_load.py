@@ -44,6 +44,7 @@ class SolidLoad:
 
     def scaled(self, factor: float) -> "SolidLoad":
         """All of it times a factor."""
+
         def times(each: Mapping[str, Any]) -> dict[str, Any]:
             return {part: _scaled(value, factor) for part, value in each.items()}
 

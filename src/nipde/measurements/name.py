@@ -44,11 +44,11 @@ class Named:
     noise: np.ndarray | None
 
 
-def name_arrays(raw: Raw, description: Description) -> tuple[Named, list[Note]]:
-    """The arrays of a file by what they are."""
+def name_arrays(raw: Raw, description: Description, *, loads: bool = True) -> tuple[Named, list[Note]]:
+    """The arrays of a file by what they are; without `loads` it has none."""
     response = _named(raw, "response", description.response, RESPONSES)
     load: tuple[Values, ...] = ()
-    if not description.acts_inside:
+    if loads and not description.acts_inside:
         load = _named(raw, "load", description.load, LOADS, needed=not description.acts_on_outline)
     usual: tuple[tuple[str, ...], ...] = (
         COORDINATES if description.dimension == 2 else (tuple(AXES[: description.dimension]),)

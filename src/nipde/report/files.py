@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from itertools import chain, product
 from pathlib import Path
@@ -53,17 +54,22 @@ def save(discovery: Discovery, folder: str | Path, *, dense: bool = False) -> Pa
         text = json.dumps(summary(discovery, factors), indent=1, ensure_ascii=False, allow_nan=False)
         (place / "summary.json").write_text(text + "\n", encoding="utf-8")
         (place / "report.html").write_text(page(discovery), encoding="utf-8")
-        (place / DIGESTS).write_bytes(b"".join(_digest_line(place / name) for name in NAMES))
+        write_digests(place, NAMES)
     return Path(folder)
 
 
-def check_folder(folder: str | Path) -> None:
+def write_digests(place: Path, names: Sequence[str]) -> None:
+    """SHA-256 of files, as `sha256sum -c` reads them."""
+    (place / DIGESTS).write_bytes(b"".join(_digest_line(place / name) for name in names))
+
+
+def check_folder(folder: str | Path, *, names: Sequence[str] = NAMES) -> None:
     """Raise unless a discovery can be saved here: no such folder yet, an empty one, or an earlier discovery."""
     place = Path(folder)
     if place.exists() and not place.is_dir():
         raise NipdeError(expected="a folder to save to", got=f"the file {place}", remedy="choose another name")
     inside = {path.name for path in place.iterdir()} if place.is_dir() else set()
-    foreign = sorted(inside - {*NAMES, DIGESTS})
+    foreign = sorted(inside - {*names, DIGESTS})
     if inside and (foreign or "summary.json" not in inside):
         got = f"{place} with {foreign[0]}" if foreign else f"{place} without summary.json"
         raise NipdeError(expected="a new folder, or one of an earlier discovery", got=got, remedy="choose another name")

@@ -204,10 +204,13 @@ class Linearised:
     @cached_property
     def jacobian(self) -> Float[np.ndarray, "active sensor pair"]:
         """∂(H u)/∂θ by active parameters: -(A⁻¹ Hᵀ)ᵀ ∂(A u)/∂θ of every pair."""
-        green = self.factor.solve(self.solver.sensors.T.toarray())
         changes, across = self.changes[:, self.active], self.solver.difference.T.tocsr()
-        each = [np.asarray((across @ (sparse.diags_array(drop) @ changes)).T @ green) for drop in self.drops.T]
-        return -np.stack(each, axis=-1)
+        forces = [across @ (sparse.diags_array(drop) @ changes) for drop in self.drops.T]  # ∂(A u)/∂θ
+        sensors = self.solver.sensors
+        if len(self.active) * len(forces) < sensors.shape[0]:
+            return -np.stack([(sensors @ self.factor.solve(force.toarray())).T for force in forces], axis=-1)
+        green = self.factor.solve(sensors.T.toarray())
+        return -np.stack([np.asarray(force.T @ green) for force in forces], axis=-1)
 
     def curvature(
         self, system: Readings, *, precision: type[np.floating] = np.float64

@@ -26,6 +26,8 @@ NEIGHBOURS = 4
 TOLERATED, ALLOWED = 1e-3, 0.03
 #: In single readings the solver's error is larger by this: it gathers along interfaces.
 SINGLE = 3.0
+#: Distances, in spacings of the sensors, up to which residuals are compared; from so many sensors.
+LAGS, LAGS_OF = 25, 800
 
 
 def residual_scores(best: Candidate) -> dict[str, float]:
@@ -61,6 +63,28 @@ def whiteness(
     both = measured[links[:, 0]] & measured[links[:, 1]]
     products = (residual[links[:, 0]] * residual[links[:, 1]])[both]
     return float(np.sum(products - correlation) / np.sqrt(max(np.sum(products**2), 1.0)))
+
+
+def correlation_sum(residual: Values, measured: Values, points: Float[np.ndarray, "sensor axis"]) -> float:
+    """Σ ρ over all sensors around one, by distance until it is no longer positive: the variance of a mean over n
+    residuals is larger by it than 1/n. 1 for independent ones.
+    """
+    shown = np.flatnonzero(measured.all(axis=1))
+    chosen = np.random.default_rng(0).permutation(shown)[:LAGS_OF]
+    each, others = cKDTree(points[chosen]), cKDTree(points[shown])
+    spacing = float(np.median(np.asarray(others.query(points[chosen], k=2)[0])[:, 1]))
+    size, total = np.sqrt(np.mean(residual[shown] ** 2)), 1.0
+    sizes, scaled = residual[chosen] / size, residual[shown] / size
+    for lag in range(1, LAGS):
+        near = each.sparse_distance_matrix(others, (lag + 0.5) * spacing, output_type="coo_matrix")
+        pairs = np.stack([near.row, near.col], 1)[near.data > (lag - 0.5) * spacing]
+        if not len(pairs):
+            break
+        correlation = float(np.mean(sizes[pairs[:, 0]] * scaled[pairs[:, 1]]))
+        if correlation <= 0:
+            break
+        total += correlation * len(pairs) / len(chosen)
+    return total
 
 
 def along(residual: Values, pattern: Values, *, size: float = 0.0) -> float:

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as dense
+import scipy.sparse as sparse
 import torch
 from jaxtyping import Float
 
 from nipde.context.solid_tests import SolidTests
 from nipde.discretisation.solid_load import SolidLoad
 from nipde.estimators.inverse.inverse_problem import Candidate
-from nipde.estimators.inverse.material_models import Penalty
+from nipde.estimators.inverse.material_models import Homogeneous, Penalty
 from nipde.estimators.inverse.nuisance import LinearErrors
-from nipde.estimators.inverse.residual_tests import residual_scores
+from nipde.estimators.inverse.residual_tests import correlation_sum, residual_scores
 from nipde.estimators.inverse.sensor_inversion import LIMIT, Choice, SensorInversion
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
 from nipde.estimators.inverse.solid_problem import SolidProblem, SolidSolver
@@ -27,6 +28,8 @@ from nipde.physics.plane_elasticity import PlaneElasticity
 MATERIAL, SOLVER = 40, 56
 #: Half width of a band of 90 % over the deviation.
 NORMAL = 1.645
+#: Precision of the mean of log E where no force is known, in units of all others together.
+MEAN_IS_GIVEN = 1e3
 Points = Float[np.ndarray, "point 2"]
 
 
@@ -37,6 +40,8 @@ class SolidInversion:
     phases: tuple[int, ...] = (2, 3)
     #: True: phases wherever they can be fitted. False: smooth. None: what the readings prefer.
     piecewise_constant: bool | None = None
+    #: One value everywhere, as of a known material; otherwise only where it explains the readings.
+    homogeneous: bool = False
     #: Fit this classical penalty instead, for comparison.
     penalty: Penalty | None = None
     steps: int = 10
@@ -50,16 +55,38 @@ class SolidInversion:
             homogeneous=self.piecewise_constant is None and self.penalty is None,
         )  # fmt: skip
         problem = SolidProblem.of_tests(tests, material=self.material, solver=self.solver)
-        choice = search.chosen(problem)
+        choice = self._homogeneous(problem) if self.homogeneous else search.chosen(problem)
         if tests.poisson is None:
             choice = self._with_ratio(choice)
         return SolidLaw(tests, choice)
+
+    def _homogeneous(self, problem: SolidProblem) -> Choice:
+        """One value, whatever else would explain the readings better."""
+        model, parameters, dof = Homogeneous(problem.nodes), np.array([problem.log_constant()]), 0.0
+        for _ in range(3):  # deviations and what is linearised follow the fit
+            problem = problem.with_errors_beside(model, parameters, effective_dof=dof)
+            best = problem.candidate(model, parameters, steps=self.steps)
+            parameters, dof = best.fit.parameters, best.effective_dof
+        return Choice(best, "homogeneous", {"homogeneous": best.criterion}, ())
 
     def _with_ratio(self, choice: Choice) -> Choice:
         """Linearised around what was found of ν, once more."""
         best = choice.best
         problem = best.problem.with_errors_beside(best.fit.model, best.fit.parameters, effective_dof=best.effective_dof)
         return replace(choice, best=problem.candidate(best.fit.model, best.fit.parameters, steps=self.steps))
+
+
+@dataclass(frozen=True, eq=False)
+class RelativePosterior(SensorPosterior):
+    """Of log E less its mean over the nodes: all that displacements tell without a force."""
+
+    @cached_property
+    def _root(self) -> Float[np.ndarray, "active active"]:
+        model, parameters, active = self.best.fit.model, self.best.fit.parameters, self.best.near.active
+        _, rows = model.log_coefficient(parameters, sparse.eye_array(model.grid.size, format="csr"))
+        mean = np.asarray(rows.mean(axis=0)).ravel()[active]
+        total = self.best.curvature + self.best.precision
+        return np.asarray(dense.cholesky(total + MEAN_IS_GIVEN * np.trace(total) * np.outer(mean, mean), lower=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +117,37 @@ class SolidLaw:
         )
         excess = best.fit.chi_square - best.expected - sqrt(2 / problem.count)
         model_error = noise * sqrt(max(0.0, excess))
-        return SensorPosterior(
+        kind = SensorPosterior if self.tests.has_force else RelativePosterior
+        return kind(
             best, problem.nodes, "spline", hypot(solver_error, model_error) / problem.size,
-            max(1.0, best.fit.chi_square) ** 0.5, self.choice.others,
+            self.widened, self.choice.others,
         )  # fmt: skip
 
+    @property
+    def widened(self) -> float:
+        """What deviations are multiplied with: √χ² where that is above 1, and the root of `correlation`."""
+        return (max(1.0, self.best.fit.chi_square) * self.correlation) ** 0.5
+
+    @cached_property
+    def correlation(self) -> float:
+        """By which the variance of means is larger than for independent errors, where residuals show that."""
+        if residual_scores(self.best)["whiteness"] <= LIMIT:
+            return 1.0
+        problem, half = self.problem, len(self.tests.points)
+        residual = np.nan_to_num(self.residuals.reshape(self.tests.count, -1).T)
+        return max(
+            correlation_sum(residual[part], problem.measured[part], self.tests.points)
+            for part in (slice(half), slice(half, None))
+        )
+
     def log_modulus_at(self, points: Points) -> Float[np.ndarray, " point"]:
-        """log E at any points of the specimen; interfaces are sharp."""
-        return self.best.fit.model.at(self.best.fit.parameters, self._in_box(points))
+        """log E at any points of the specimen, less its mean if no force is known; interfaces are sharp."""
+        log = self.best.fit.model.at(self.best.fit.parameters, self._in_box(points))
+        return log if self.tests.has_force else log - self._mean
+
+    @cached_property
+    def _mean(self) -> float:
+        return float(np.mean(self.best.fit.model.at_nodes(self.best.fit.parameters)))
 
     def modulus_at(self, points: Points) -> Float[np.ndarray, " point"]:
         """E at any points."""
@@ -131,8 +181,7 @@ class SolidLaw:
         both = rows * weights @ columns
         others = (columns.T * weights) @ columns + np.diag(system.nuisance.deviations**-2)
         schur = others - both.T @ dense.solve(own, both, assume_a="pos")
-        widened = max(1.0, self.best.fit.chi_square) ** 0.5
-        return change, widened * float(np.sqrt(np.linalg.inv(schur)[-1, -1]))
+        return change, self.widened * float(np.sqrt(np.linalg.inv(schur)[-1, -1]))
 
     @cached_property
     def outlier_test(self) -> OutlierTest:
@@ -150,8 +199,15 @@ class SolidLaw:
             "readings": problem.count, "size": problem.size,
             "noise": float(np.median(problem.deviation[problem.measured])),
             "discretisation": float(np.median(problem.discretisation[problem.measured])),
-            "poisson": self.poisson, "poisson_deviation": self.poisson_deviation,
+            "correlation": self.correlation, "poisson": self.poisson, "poisson_deviation": self.poisson_deviation,
         }  # fmt: skip
+
+    @cached_property
+    def residuals(self) -> Float[np.ndarray, "test component point"]:
+        """Of the readings, over their deviation; NaN where nothing was measured."""
+        problem, fit = self.problem, self.best.fit
+        residual = np.where(problem.measured, problem.residual(fit.model, fit.parameters), np.nan)
+        return (residual / problem.deviation).T.reshape(self.tests.readings.shape)
 
     @cached_property
     def body(self) -> PlaneElasticity:

@@ -25,10 +25,10 @@ from nipde.discretisation.parts import ClampedPart, RollerPart
 from nipde.discretisation.solid_load import SolidLoad, VectorFunction, vectors_at
 from nipde.estimators.inverse.inverse_problem import InverseProblem, resampled
 from nipde.estimators.inverse.material_models import Homogeneous, MaterialModel, Parameters
-from nipde.estimators.inverse.nuisance import LinearErrors
+from nipde.estimators.inverse.nuisance import LinearErrors, NuisanceKind
 from nipde.estimators.inverse.output_error import Readings, Solver, Values
 from nipde.grid import Axis, Grid
-from nipde.physics.plane_elements import PlaneElements, rigid_motions, stiffness_factors
+from nipde.physics.plane_elements import PlaneElements, Supported, rigid_motions, stiffness_factors
 from nipde.physics.triangles import triangulated
 from nipde.shape import Shape
 
@@ -138,7 +138,8 @@ class SolidProblem(InverseProblem):
         system = _system(tests)
         solvers = cls.solvers(system, grids[0], grids[1], "spline")
         shape = system.values.shape
-        return cls(tests, grids[0], *solvers, np.ones(shape), np.zeros(shape))  # type: ignore[arg-type]
+        outliers: tuple[NuisanceKind, ...] = ("outliers",) if "outliers" in tests.uncertain else ()
+        return cls(tests, grids[0], *solvers, np.ones(shape), np.zeros(shape), outliers)  # type: ignore[arg-type]
 
     @staticmethod
     def solvers(system: Any, nodes: Grid, fine: Grid, interpolation: Interpolation) -> tuple[Solver, Solver]:
@@ -212,7 +213,7 @@ class SolidProblem(InverseProblem):
         assert isinstance(self.fine, SolidSolver)
         known = rigid_errors(self.fine.system)
         found = [] if known is None else [(known.patterns, known.deviations)]
-        if errors := load_errors(self.tests):
+        if errors := load_errors(self.tests, self.fine.supported):
             answers = self.fine.answers([one.load for one in errors], model, parameters)
             columns = np.zeros((len(errors), *predicted.shape))
             for number, one in enumerate(errors):
@@ -266,158 +267,35 @@ class LoadError:
     load: SolidLoad
 
 
-def load_errors(tests: SolidTests) -> list[LoadError]:
+def load_errors(tests: SolidTests, supported: Supported) -> list[LoadError]:
     """What tractions and supports may be beside what is said of them: Legendre polynomials along their parts."""
-    size = float(np.sqrt(np.nanmean(tests.readings**2)))
     found = []
     for number, load in enumerate(tests.loads):
-        if "traction" in tests.uncertain:
-            for part, traction in load.tractions.items():
-                along = _Along(tests.specimen.shape, part)
-                strength = float(np.sqrt(np.mean(vectors_at(traction, along.points) ** 2) * 2))
-                modes = along.modes(2, first=1)
-                cases = [SolidLoad(tractions={part: _times(mode, UNEVEN * strength)}) for mode in modes]
-                found += [LoadError(number, case) for case in cases]
-        if "support" in tests.uncertain:
-            for part, condition in tests.specimen.conditions.items():
-                if isinstance(condition, ClampedPart | RollerPart):
-                    modes = _Along(tests.specimen.shape, part).modes(2, first=0)
-                    cases = [SolidLoad(displacements={part: _times(mode, UNEVEN * size)}) for mode in modes]
-                    found += [LoadError(number, case) for case in cases]
+        cases = _uneven(tests, load) if "traction" in tests.uncertain else []
+        cases += _slipped(tests) if "support" in tests.uncertain else []
+        found += [LoadError(number, case) for case in cases if supported.balanced(case)]
     return found
 
-    @property
-    def poisson(self) -> float:
-        """As it is known, or as it was found."""
-        assert isinstance(self.fine, SolidSolver)
-        return self.fine.poisson
 
-    @property
-    def interpolation_is_known(self) -> bool:
-        """Loads are given as they are."""
-        return True
-
-    @property
-    def places(self) -> Float[np.ndarray, "sensor axis"]:
-        """Of the points; far apart for the two components."""
-        points = self.tests.points
-        return np.concatenate([points, points + 10 * np.ptp(points, axis=0)])
-
-    @property
-    def stated(self) -> Values | None:
-        """Deviations of the readings."""
-        tests = self.tests
-        if tests.noise is None:
-            return None
-        noise = np.broadcast_to(np.asarray(tests.noise, dtype=np.float64), tests.readings.shape)
-        return noise.reshape(len(noise), -1).T
-
-    def with_poisson(self, poisson: float) -> Self:
-        """With another ratio."""
-        assert isinstance(self.coarse, SolidSolver)
-        assert isinstance(self.fine, SolidSolver)
-        return replace(self, coarse=self.coarse.with_poisson(poisson), fine=self.fine.with_poisson(poisson))
-
-    def _on(self, nodes: Grid, interpolation: Interpolation) -> Self:
-        return super()._on(nodes, interpolation).with_poisson(self.poisson)
-
-    def with_errors_beside(
-        self, model: MaterialModel, parameters: Parameters, *, effective_dof: float = 0.0
-    ) -> "SolidProblem":
-        """With ν as the residuals have it."""
-        problem = self
-        if self.tests.poisson is None:
-            for _ in range(3):
-                patterns = problem.patterns(model, parameters, problem.fine.predicted(model, parameters))
-                assert patterns is not None
-                system, residual = problem.fine.system, problem._raw_residual(model, parameters)
-                change = float(patterns.estimated(system.weights * residual, system.weights)[-1])
-                problem = problem.with_poisson(float(np.clip(problem.poisson + change, LEAST, MOST)))
-        found = InverseProblem.with_errors_beside(problem, model, parameters, effective_dof=effective_dof)
-        assert isinstance(found, SolidProblem)
-        return found
-
-    def _raw_residual(self, model: MaterialModel, parameters: Parameters) -> Values:
-        return np.where(self.measured, self.values - self.fine.predicted(model, parameters), 0.0)
-
-    def patterns(self, model: MaterialModel, parameters: Parameters, predicted: Values) -> LinearErrors | None:
-        """Of rigid motions, of tractions and supports, and of ν, which is the last."""
-        assert isinstance(self.fine, SolidSolver)
-        known = rigid_errors(self.fine.system)
-        found = [] if known is None else [(known.patterns, known.deviations)]
-        if errors := load_errors(self.tests):
-            answers = self.fine.answers([one.load for one in errors], model, parameters)
-            columns = np.zeros((len(errors), *predicted.shape))
-            for number, one in enumerate(errors):
-                columns[number, :, one.test] = answers[:, number]
-            found.append((columns, np.ones(len(errors))))
-        if self.tests.poisson is None:
-            other = self.fine.with_poisson(self.poisson + STEP).predicted(model, parameters)
-            found.append(((other - predicted)[None] / STEP, np.array([UNKNOWN_POISSON[1]])))
-        return LinearErrors(*(np.concatenate(each) for each in zip(*found, strict=True))) if found else None
-
-    def log_constant(self) -> float:
-        """log E of the best constant, rigid motions aside."""
-        model = Homogeneous(self.nodes)
-        unit, half = (self.coarse.predicted(model, np.array([size])) * self.measured for size in (0.0, log(2)))
-        fixed, unit = (2 * half - unit, 2 * (unit - half)) if self.outline_given else (0.0, unit)
-        unit, shown = (self._without_motion(values) for values in (unit, self.values - fixed))
-        own, across = float(np.sum(unit**2)), float(np.sum(unit * shown))
-        if not own > 1e-12 * float(np.sum(shown**2)):
-            return 0.0
-        return log(own / across) if across > 0 else log(own / float(np.sum(shown**2))) / 2
-
-    def _without_motion(self, values: Values) -> Values:
-        known = rigid_errors(self.fine.system)
-        if known is None:
-            return values
-        columns = known.columns * (self.measured.ravel()[:, None])
-        return values - (columns @ np.linalg.lstsq(columns, values.ravel(), rcond=None)[0]).reshape(values.shape)
+def _uneven(tests: SolidTests, load: SolidLoad) -> list[SolidLoad]:
+    """Tractions along every part, and the same on all parts together: those may balance each other."""
+    cases, together = [], [dict[str, VectorFunction](), dict[str, VectorFunction]()]
+    for part, traction in load.tractions.items():
+        along = _Along(tests.specimen.shape, part)
+        strength = float(np.sqrt(np.mean(vectors_at(traction, along.points) ** 2) * 2))
+        cases += [SolidLoad(tractions={part: _times(mode, UNEVEN * strength)}) for mode in along.modes(2, first=1)]
+        for degree in (1, 2):
+            together[degree - 1][part] = along.varied(traction, degree, UNEVEN)
+    return [*cases, *(SolidLoad(tractions=each) for each in together if len(each) > 1)]
 
 
-def _system(tests: SolidTests) -> SolidSystem:
-    values = tests.readings.reshape(tests.count, -1).T
-    measured, whitening = np.isfinite(values), None
-    values = np.where(measured, values, 0.0)
-    if tests.covariance is not None:
-        whitening = np.kron(np.eye(2), np.linalg.inv(np.linalg.cholesky(tests.covariance)))
-        values = whitening @ values
-    system = SolidSystem(values=values, weights=measured.astype(float), whitening=whitening, tests=tests)
-    motion = rigid_errors(system)
-    if motion is None:
-        return system
-    columns = motion.columns * measured.ravel()[:, None]
-    values = values - (columns @ np.linalg.lstsq(columns, values.ravel(), rcond=None)[0]).reshape(values.shape)
-    return replace(system, values=values, nuisance=motion)
-
-
-@dataclass(frozen=True)
-class LoadError:
-    """A load of deviation 1 that may have acted in a test, unknown."""
-
-    test: int
-    load: SolidLoad
-
-
-def load_errors(tests: SolidTests) -> list[LoadError]:
-    """What tractions and supports may be beside what is said of them: Legendre polynomials along their parts."""
-    size = float(np.sqrt(np.nanmean(tests.readings**2)))
-    found = []
-    for number, load in enumerate(tests.loads):
-        if "traction" in tests.uncertain:
-            for part, traction in load.tractions.items():
-                along = _Along(tests.specimen.shape, part)
-                strength = float(np.sqrt(np.mean(vectors_at(traction, along.points) ** 2) * 2))
-                modes = along.modes(2, first=1)
-                cases = [SolidLoad(tractions={part: _times(mode, UNEVEN * strength)}) for mode in modes]
-                found += [LoadError(number, case) for case in cases]
-        if "support" in tests.uncertain:
-            for part, condition in tests.specimen.conditions.items():
-                if isinstance(condition, ClampedPart | RollerPart):
-                    for mode in _Along(tests.specimen.shape, part).modes(2, first=0):
-                        moved = SolidLoad(displacements={part: _times(mode, UNEVEN * size)})
-                        found.append(LoadError(number, moved))
-    return found
+def _slipped(tests: SolidTests) -> list[SolidLoad]:
+    size = UNEVEN * float(np.sqrt(np.nanmean(tests.readings**2)))
+    held = [part for part, one in tests.specimen.conditions.items() if isinstance(one, ClampedPart | RollerPart)]
+    return [
+        SolidLoad(displacements={part: _times(mode, size)})
+        for part in held for mode in _Along(tests.specimen.shape, part).modes(2, first=0)
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -436,24 +314,32 @@ class _Along:
             for k, side in enumerate(sides) if side == self.part
         ])  # fmt: skip
 
-    def modes(self, highest: int, *, first: int) -> list[VectorFunction]:
-        """Legendre polynomials of the position along the part's longest direction, in x and in y."""
+    def position(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """From -1 to 1 along its longest direction, which points to the right or upwards."""
         middle = self.points.mean(axis=0)
         direction = np.linalg.svd(self.points - middle)[2][0]
-        positions = (self.points - middle) @ direction
-        low, high = positions.min(), positions.max()
+        direction = direction * np.sign(direction[np.abs(direction).argmax()])
+        ends = (self.points - middle) @ direction
+        places = (np.stack([x, y], axis=-1) - middle) @ direction
+        return np.asarray(2 * (places - ends.min()) / max(np.ptp(ends), 1e-300) - 1)
+
+    def modes(self, highest: int, *, first: int) -> list[VectorFunction]:
+        """Legendre polynomials of the position, in x and in y."""
 
         def mode(degree: int, component: int) -> VectorFunction:
-            def at(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-                place = (np.stack([x, y], axis=-1) - middle) @ direction
-                scaled = 2 * (place - low) / max(high - low, 1e-300) - 1
-                values = np.zeros((len(x), 2))
-                values[:, component] = np.polynomial.Legendre.basis(degree)(scaled)
-                return values
-
-            return at
+            unit = np.eye(2)[component]
+            return lambda x, y: np.polynomial.Legendre.basis(degree)(self.position(x, y))[:, None] * unit
 
         return [mode(degree, component) for degree in range(first, highest + 1) for component in (0, 1)]
+
+    def varied(self, traction: Any, degree: int, share: float) -> VectorFunction:
+        """A traction times a polynomial of the position."""
+
+        def at(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+            sizes = share * np.polynomial.Legendre.basis(degree)(self.position(x, y))
+            return vectors_at(traction, np.stack([x, y], axis=-1)) * sizes[:, None]
+
+        return at
 
 
 def _times(mode: VectorFunction, factor: float) -> VectorFunction:

@@ -30,7 +30,7 @@ STOPS = 17
 
 def page(discovery: Discovery) -> str:
     """The whole report; write it to `report.html` and open it anywhere."""
-    environment, view = _environment(), View(discovery.measurement)
+    view = View(discovery.measurement)
     # For each section: what the template shows, and what the script needs.
     pairs, pairs_data = reading(discovery, view)
     material, material_data = material_section(discovery, view)
@@ -41,13 +41,13 @@ def page(discovery: Discovery) -> str:
         "view": view.to_json(), "tables": tables, "pairs": pairs_data, "material": material_data,
         "kernel": kernel_data, "held_out": predicted_data,
     }  # fmt: skip
-    script = _text("page.js")
-    return environment.get_template("template.html.j2").render(
+    script = text_of("page.js")
+    return environment().get_template("template.html.j2").render(
         discovery=discovery, view=view, first=first_screen(discovery), statements=sentences(discovery),
         reading=pairs, material_section=material, rows=kernel, held_out=predicted,
         baselines=baselines(discovery, view), recommended_loads=recommended_loads(discovery, view),
         provenance=list(flat({"estimator": discovery.estimator} | discovery.provenance)), ramps=_ramps(tables),
-        style=_text("page.css"), script=script, data=_json(data),
+        style=text_of("page.css"), script=script, data=_json(data),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )  # fmt: skip
 
@@ -110,7 +110,8 @@ def sentences(discovery: Discovery) -> list[str]:
     return lines
 
 
-def _environment() -> "Environment":
+def environment() -> "Environment":
+    """Of the templates."""
     with needing("jinja2", extra="report"):
         from jinja2 import Environment, PackageLoader, StrictUndefined
     loader = PackageLoader("nipde.report.page", "files")
@@ -119,7 +120,8 @@ def _environment() -> "Environment":
     return made
 
 
-def _text(name: str) -> str:
+def text_of(name: str) -> str:
+    """A file of the page."""
     return (files("nipde.report.page") / "files" / name).read_text(encoding="utf-8")
 
 
