@@ -23,7 +23,7 @@ TENSION, SHEAR = SolidLoad(tractions={"right": (1.0, 0.0)}), SolidLoad(tractions
 LINE = np.linspace(0.06, 0.96, 9)
 LATTICE = np.stack(np.meshgrid(LINE, LINE, indexing="ij"), axis=-1).reshape(-1, 2)
 #: Triangles of the truth: none of them is of an inversion's.
-TRUTH = 0.023
+TRUTH = 0.031
 
 
 def measured(exact, *, noise, seed=0):
@@ -68,7 +68,7 @@ def problem_of(case, **changes):
     specimen, loads, more = CASES[case]
     readings = 0.1 * np.random.default_rng(2).standard_normal((len(loads), 2, len(POINTS)))
     tests = SolidTests.from_arrays(specimen, loads, POINTS, readings, poisson=POISSON, **{**more, **changes})
-    return SolidProblem.of_tests(tests, material=8, solver=10)
+    return SolidProblem.of_tests(tests, material=8, solver=7)
 
 
 def parameters_of(model):
@@ -94,7 +94,7 @@ def test_gradient_and_jacobian_are_those_of_finite_differences(case, kind):
     parameters, values = parameters_of(model), problem.values
     near = solver.linearised(model, parameters)
     np.testing.assert_allclose(near.predicted, solver.predicted(model, parameters), atol=1e-12)
-    places = np.union1d(rng.permutation(len(parameters))[:12], len(parameters) - 1)
+    places = np.union1d(rng.permutation(len(parameters))[:8], len(parameters) - 1)
     weights = rng.uniform(0.5, 2, values.shape)
 
     def predicted_and_misfit(state):
@@ -126,7 +126,7 @@ def test_curvature_is_that_of_the_readings_covariance_with_errors_that_have_a_pa
     np.testing.assert_allclose(system.weighted(residual).ravel(), weighted, atol=1e-9 * np.abs(weighted).max())
     near = problem.fine.linearised(model, parameters)
     assert len(near.active) == len(parameters)
-    some = np.sort(rng.permutation(len(parameters))[:20])
+    some = np.sort(rng.permutation(len(parameters))[:12])
     rows = slopes_of(lambda state: problem.fine.predicted(model, state).ravel(), parameters, some)
     expected, plain = rows @ np.linalg.solve(covariance, rows.T), (rows * system.weights.ravel()) @ rows.T
     assert np.abs(plain - expected).max() > 0.02 * np.abs(plain).max()
@@ -188,6 +188,7 @@ def test_modulus_and_ratio_of_a_plate_are_found_while_the_camera_moves():
         assert np.ptp(log) == 0
         assert np.abs(log - np.log(2.0)).max() < NORMAL * spread[0]
         assert abs(law.poisson - 0.37) < NORMAL * law.poisson_deviation
+        assert abs(law.poisson - law.problem.poisson) < 0.2 * law.poisson_deviation  # linearised around it
         assert 1e-4 < spread[0] < 0.01
         assert 1e-4 < law.poisson_deviation < 0.01
         assert law.summary["model"] == "homogeneous"
@@ -317,15 +318,19 @@ def test_tests_that_cannot_be_are_refused():
     for poisson in (0.6, 0.5, -1.0, np.nan):
         with pytest.raises(PairsError, match=r"Poisson's ratio < 0\.5"):
             tests(poisson=poisson)
-    gaps = readings.copy()
-    gaps[0, 0, 0] = np.nan
-    assert tests(seen=gaps).count == 1
-    with pytest.raises(PairsError, match="gaps"):
-        tests(seen=gaps, covariance=np.eye(len(POINTS)))
     with pytest.raises(PhysicsError, match="no such part"):
         tests(loads=(SolidLoad(tractions={"nowhere": (1.0, 0.0)}),))
     with pytest.raises(PhysicsError, match="a ClampedPart"):
         tests(loads=(SolidLoad(tractions={"left": (1.0, 0.0)}),))
+
+
+@pytest.mark.parametrize("missing", [np.nan, np.inf])
+def test_gaps_are_refused_with_a_covariance(missing):
+    readings = np.ones((1, 2, len(POINTS)))
+    readings[0, 0, 0] = missing
+    assert SolidTests.from_arrays(CLAMPED, [TENSION], POINTS, readings).count == 1
+    with pytest.raises(PairsError, match="gaps: leave out points"):
+        SolidTests.from_arrays(CLAMPED, [TENSION], POINTS, readings, covariance=np.eye(len(POINTS)))
 
 
 def test_errors_of_image_correlation_are_those_of_the_pixels_that_subsets_share():
@@ -337,7 +342,7 @@ def test_errors_of_image_correlation_are_those_of_the_pixels_that_subsets_share(
     assert np.all(found[0, 4:] == 0)
     assert np.linalg.eigvalsh(found).min() > 0
     # sums of white noise over squares of 20 by 20 pixels
-    pixels = np.random.default_rng(0).standard_normal((4000, 45, 45))
+    pixels = np.random.default_rng(0).standard_normal((2000, 30, 25))
     first, second = pixels[:, :20, :20].sum((1, 2)), pixels[:, 10:30, 5:25].sum((1, 2))
     assert np.corrcoef(first, second)[0, 1] == pytest.approx(0.5 * 0.75, abs=0.05)
     assert subset_correlation(np.array([(0.0, 0.0), (10.0, 5.0)]), subset=20.0)[0, 1] == pytest.approx(0.5 * 0.75)

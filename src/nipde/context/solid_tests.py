@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -67,12 +67,35 @@ class SolidTests:
             load.check(known)
         if self.poisson is not None and not -1 < self.poisson < 0.5:
             raise PairsError(expected="-1 < Poisson's ratio < 0.5", got=self.poisson, remedy="check it")
-        if self.noise is not None and not np.all(np.asarray(self.noise) > 0):
-            raise PairsError(expected="noise > 0", got=self.noise, remedy="give its standard deviation, or None")
-        if self.covariance is not None and np.isnan(self.readings).any():
+        if self.plane not in ("stress", "strain"):
+            raise PairsError(expected="plane stress or strain", got=repr(self.plane), remedy="choose one")
+        if unknown := set(self.uncertain) - set(get_args(Uncertain)):
+            raise PairsError(
+                expected=f"among {', '.join(get_args(Uncertain))}", got=", ".join(sorted(unknown)), remedy="choose"
+            )
+        if self.noise is not None:
+            noise = np.asarray(self.noise, dtype=np.float64)
+            fits = noise.ndim <= 3 and all(a in (1, b) for a, b in zip(noise.shape[::-1], wanted[::-1], strict=False))
+            if not fits or not np.all((noise > 0) & np.isfinite(noise)):
+                raise PairsError(
+                    expected=f"noise > 0, one number or {wanted}", got=f"shape {noise.shape}, from {noise.min():g}",
+                    remedy="give its standard deviation, or None if it is not known",
+                )  # fmt: skip
+        if self.covariance is not None:
+            self._check_covariance(self.covariance)
+
+    def _check_covariance(self, covariance: Float[np.ndarray, "point point"]) -> None:
+        if not np.isfinite(self.readings).all():
             raise PairsError(
                 expected="every reading, with a covariance", got="gaps", remedy="leave out points with gaps"
             )
+        if np.ndim(self.noise):
+            raise PairsError(expected="one noise, with a covariance", got="several", remedy="put them into it")
+        if covariance.shape != (len(self.points),) * 2 or np.linalg.eigvalsh(covariance)[0] <= 0:
+            raise PairsError(
+                expected=f"a positive definite covariance of {len(self.points)} points", got=covariance.shape,
+                remedy="add a share of the noise to its diagonal",
+            )  # fmt: skip
 
     @property
     def count(self) -> int:

@@ -75,6 +75,12 @@ class RollerPart(Condition):
     name = "roller"
     direction: Literal["x", "y"]
 
+    def __post_init__(self) -> None:
+        if self.direction not in ("x", "y"):
+            raise GridError(
+                expected="x or y, along which it cannot move", got=repr(self.direction), remedy="choose one"
+            )
+
 
 @dataclass(frozen=True)
 class GripPart(Condition):

@@ -18,7 +18,7 @@ from scipy.linalg import qr
 from scipy.sparse.linalg import SuperLU, splu
 
 from nipde.discretisation.links import factorised
-from nipde.discretisation.parts import ClampedPart, GripPart, RollerPart, Specimen
+from nipde.discretisation.parts import ClampedPart, GripPart, NeumannPart, RollerPart, Specimen
 from nipde.discretisation.solid_load import SolidLoad, Vector, VectorFunction, vectors_at
 from nipde.errors import PhysicsError
 from nipde.physics.triangles import Triangulation
@@ -165,13 +165,19 @@ class Supported:
     free: sparse.csr_array
     #: Numbers in q of a grip's displacements.
     grips: Mapping[str, tuple[int, int]]
-    #: Rigid motions that no support stops; some unknowns are left out instead.
-    loose: int
+    #: Rigid motions that no support stops, as displacements; as many unknowns are left out instead.
+    loose: Float[np.ndarray, "displacement motion"]
 
     @classmethod
     def of(cls, elements: PlaneElements) -> "Supported":
         """By the conditions of the specimen; where parts meet, clamped counts more than a grip, that than a roller."""
         nodes, conditions = elements.nodes, elements.specimen.conditions
+        for part, condition in conditions.items():
+            if not isinstance(condition, ClampedPart | RollerPart | GripPart | NeumannPart):
+                raise PhysicsError(
+                    expected="clamped parts, rollers, grips and free parts of a solid",
+                    got=f"{part!r}, {condition.name}", remedy="say how the part is held",
+                )  # fmt: skip
         kind = np.full((len(nodes), 2), -1)  # -1: free; 0: given; n: of the n-th grip
         for part, condition in conditions.items():
             if isinstance(condition, RollerPart):
@@ -206,7 +212,7 @@ class Supported:
             keep = np.ones(count)
             keep[left_out] = 0.0
             free = sparse.csr_array(free @ sparse.diags_array(keep))
-        return cls(elements, free, grips, modes.shape[1])
+        return cls(elements, free, grips, rigid @ directions[values < ZERO].T)
 
     @cached_property
     def kept(self) -> Int[np.ndarray, " unknown"]:
@@ -237,14 +243,13 @@ class Supported:
             at_nodes = self.elements.forces(load)
             total[:, pair] = self.free.T @ at_nodes
             for part, force in load.forces.items():
-                total[list(self.grips[part]), pair] += force
+                total[list(self.grips[part]), pair] += vectors_at(force, np.zeros((1, 2)))[0]
             if not self.balanced(load):
-                along_x, along_y, moment = 100 * self.imbalance(load)
                 raise PhysicsError(
-                    expected="loads in balance, as no support holds the specimen",
-                    got=f"{along_x:.2g} % of the forces along x, {along_y:.2g} % along y, {moment:.2g} % as a moment",
+                    expected="loads in balance along what no support holds",
+                    got=f"{100 * self.imbalance(load):.2g} % of the forces would move the specimen",
                     remedy="clamp a part, or load the opposite one as well",
-                )  # fmt: skip
+                )
         return total[self.kept]
 
     def given(self, loads: Sequence[SolidLoad]) -> Float[np.ndarray, "displacement pair"] | None:
@@ -252,9 +257,13 @@ class Supported:
         if not any(load.displacements for load in loads):
             return None
         nodes, values = self.elements.nodes, np.zeros((len(self.elements.nodes), 2, len(loads)))
+        conditions = self.elements.specimen.conditions
         for pair, load in enumerate(loads):
-            for part, displacement in load.displacements.items():
-                condition, mine = self.elements.specimen.condition(part), self.elements.nodes_of(part)
+            # Clamped parts last: where they meet a roller, they count more, moved or not.
+            order = sorted(conditions, key=lambda part: isinstance(conditions[part], ClampedPart))
+            for part in (part for part in order if isinstance(conditions[part], ClampedPart | RollerPart)):
+                displacement = load.displacements.get(part, (0.0, 0.0))
+                condition, mine = conditions[part], self.elements.nodes_of(part)
                 moved = vectors_at(displacement, nodes[mine])
                 for k in range(2):
                     if isinstance(condition, ClampedPart) or "xy"[k] == getattr(condition, "direction", ""):
@@ -262,21 +271,21 @@ class Supported:
         fixed = np.asarray(abs(self.free).sum(axis=1)).ravel() == 0
         return np.asarray(values.reshape(-1, len(loads)) * fixed[:, None])
 
-    def imbalance(self, load: SolidLoad) -> Float[np.ndarray, " motion"]:
-        """Force along x and y and moment of a load, as shares of the forces in it."""
-        nodes, at_nodes = self.elements.nodes, self.elements.forces(load)
-        centre = nodes.mean(axis=0)
-        total = rigid_motions(nodes - centre).reshape(-1, 3).T @ at_nodes
-        size = np.abs(at_nodes).sum()
+    def imbalance(self, load: SolidLoad) -> float:
+        """What a load does along motions that no support stops, as a share of its forces."""
+        if not self.loose.shape[1]:
+            return 0.0
+        at_nodes = self.elements.forces(load)
+        work, size = self.loose.T @ at_nodes, np.abs(at_nodes).sum()
         for part, force in load.forces.items():
-            arm = nodes[self.elements.nodes_of(part)].mean(axis=0) - centre
-            total += [force[0], force[1], arm[0] * force[1] - arm[1] * force[0]]
-            size += np.abs(force).sum()
-        return np.asarray(total / [1, 1, np.abs(nodes - centre).max()] / max(size, 1e-300))
+            mine = self.elements.nodes_of(part)
+            moved = self.loose.reshape(-1, 2, self.loose.shape[1])[mine].mean(axis=0)  # of the middle of the grip
+            work, size = work + np.asarray(force) @ moved, size + np.abs(force).sum()
+        return float(np.abs(work).max() / max(size * np.abs(self.loose).max(), 1e-300))
 
     def balanced(self, load: SolidLoad) -> bool:
-        """Whether a specimen that nothing holds would stay where it is, or is held."""
-        return self.loose < 3 or bool(np.all(np.abs(self.imbalance(load)) < BALANCED))
+        """Whether what is not held would stay where it is."""
+        return self.imbalance(load) < BALANCED
 
 
 def rigid_motions(points: Float[np.ndarray, "point 2"]) -> Float[np.ndarray, "point 2 3"]:
@@ -289,6 +298,11 @@ def rigid_motions(points: Float[np.ndarray, "point 2"]) -> Float[np.ndarray, "po
 
 def stiffness_factors(poisson: float, *, plane: str) -> Float[np.ndarray, " strain"]:
     """Of E, in plane stress or plane strain, for the three strains."""
+    if plane not in ("stress", "strain") or not -1 < poisson < 0.5:
+        raise PhysicsError(
+            expected="plane stress or strain, and -1 < Poisson's ratio < 0.5", got=f"plane {plane}, {poisson}",
+            remedy="check them",
+        )  # fmt: skip
     area = 1 / (1 - poisson) if plane == "stress" else 1 / ((1 + poisson) * (1 - 2 * poisson))
     return np.array([area, 1 / (1 + poisson), 1 / (1 + poisson)])
 
