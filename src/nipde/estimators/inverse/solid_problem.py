@@ -33,7 +33,7 @@ from nipde.physics.triangles import triangulated
 from nipde.shape import Shape
 
 #: Triangles of derivatives are larger than cells of the material by this.
-COARSER = 1.6
+COARSER = 2.2
 #: Step of ν for its derivative, and bounds of what is found.
 STEP, LEAST, MOST = 0.01, -0.5, 0.49
 #: Prior deviation of rigid motions, in units of the readings.
