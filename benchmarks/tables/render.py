@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.tables.archives import generation, integrity, kills
+from benchmarks.tables.bench import steel_plate, tension
 from benchmarks.tables.conditioned import conditioned, cost, laws
 from benchmarks.tables.darcy import darcy
 from benchmarks.tables.design import design
@@ -68,6 +69,10 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "reference-quick": reference,
     "reference-standard": reference,
     "reference-long": reference,
+    "tension-quick": tension,
+    "tension-standard": tension,
+    "tension-long": tension,
+    "steel-plate": steel_plate,
     "solids-trial": solids,
     "solids-quick": solids,
     "solids-standard": solids,

@@ -239,7 +239,7 @@ class InverseProblem:
         Errors with a pattern, and outliers, are those that the readings may have and show beside this material.
         """
         predicted = self.fine.predicted(model, parameters)
-        apart = self.coarse.predicted(model, parameters) - predicted
+        apart = self.distinct(self.coarse.predicted(model, parameters) - predicted)
         share = float(np.mean(np.array(self.fine.grid.spacing) / np.array(self.coarse.grid.spacing))) ** ORDER
         usual = 1.5 * float(np.median(np.abs(apart[self.measured])))
         error = np.hypot(apart, usual) * share / (1 - share)
@@ -256,6 +256,10 @@ class InverseProblem:
         if "outliers" in self.nuisance:
             deviation = bearing_outliers(deviation, residual)
         return replace(problem.with_noise(deviation), discretisation=error)
+
+    def distinct(self, difference: Values) -> Values:
+        """What of a difference between predictions counts."""
+        return difference
 
     def patterns(self, model: MaterialModel, parameters: Parameters, predicted: Values) -> ErrorPatterns | None:
         """Of the errors that the readings may have."""

@@ -229,13 +229,15 @@ class SolidProblem(InverseProblem):
         model = Homogeneous(self.nodes)
         unit, half = (self.coarse.predicted(model, np.array([size])) * self.measured for size in (0.0, log(2)))
         fixed, unit = (2 * half - unit, 2 * (unit - half)) if self.outline_given else (0.0, unit)
-        unit, shown = (self._without_motion(values) for values in (unit, self.values - fixed))
+        unit, shown = (self.distinct(values) for values in (unit, self.values - fixed))
         own, across = float(np.sum(unit**2)), float(np.sum(unit * shown))
         if not own > 1e-12 * float(np.sum(shown**2)):
             return 0.0
         return log(own / across) if across > 0 else log(own / float(np.sum(shown**2))) / 2
 
-    def _without_motion(self, values: Values) -> Values:
+    def distinct(self, difference: Values) -> Values:
+        """All but rigid motions, where the camera may have moved."""
+        values = difference
         known = rigid_errors(self.fine.system)
         if known is None:
             return values

@@ -1,0 +1,52 @@
+"""Tables of plane solids on a test bench, simulated and measured."""
+
+from typing import Any
+
+from benchmarks.tables.markdown import percent, table
+
+
+def tension(measured: dict[str, Any]) -> str:
+    """Camera points to the modulus."""
+    head = (
+        "test", "material", "noise in px", "unknown", "specimens", "mean abs log E", "worst", "phases",
+        "bands of 90 % hold", "χ²", "alarms", "mean error of ν", "Tikhonov", "total variation", "processor time",
+    )  # fmt: skip
+    beside = {
+        (row["row"].removesuffix(f", {row['penalty']}"), row["penalty"]): row
+        for row in measured["rows"] if row["penalty"]
+    }  # fmt: skip
+
+    def other(row: dict[str, Any], penalty: str) -> str:
+        found = beside.get((row["row"], penalty))
+        return "" if found is None else f"{found['log_mean']:.3f} ({found['systems']})"
+
+    rows = [
+        (row["test"], row["material"], f"{row['noise']:g}", ", ".join(row["unknown"]), str(row["systems"]),
+         f"{row['log_mean']:.4f}", f"{row['log_worst']:.4f}",
+         f"{100 * row['phases_inside']:.1f} %" if row["material"] == "two phases" else "", percent(row["within"]),
+         f"{row['chi_square']:.2f}", str(round(row["rings"] * row["systems"])),
+         "" if row["ratio_within"] is None else f"{row['ratio_error']:.4f}", other(row, "tikhonov"),
+         other(row, "total-variation"), f"{row['seconds']:.0f} s")
+        for row in measured["rows"] if not row["penalty"]
+    ]  # fmt: skip
+    return table(head, rows) + (
+        f"\nLargest displacement {percent(measured['strain'])} of the field of view of {measured['pixels']:,} px; "
+        "camera points on a lattice of 21². Truth: quadratic triangles of scikit-fem, "
+        f"{measured['triangles']} along a side. Two phases 1 : 3. Of the penalties mean abs log E on the same mesh and "
+        "points, in brackets on how many specimens.\n"
+    )
+
+
+def steel_plate(measured: dict[str, Any]) -> str:
+    """A measured tensile test."""
+    head = ("assumed", "points", "E in N/mm²", "ν", "noise in mm", "Σ ρ", "whiteness, z")
+    rows = [
+        (row["name"], f"{row['points']:,}", f"{row['modulus']:,.0f} ± {row['modulus_half']:,.0f}",
+         f"{row['poisson']:.3f}" + (f" ± {row['poisson_half']:.3f}" if row["poisson_half"] else ""),
+         f"{row['noise']:.5f}", f"{row['correlation']:.1f}", f"{row['scores']['whiteness']:.0f}")
+        for row in measured["rows"]
+    ]  # fmt: skip
+    return table(head, rows) + (
+        f"\nSteel S235 with a hole, 106.26 N/mm² on its ends; {measured['points']:,} measured points, of which a part "
+        "is taken. ±: half width of the band of 90 %, widened by √Σρ for the correlation of the residuals.\n"
+    )
