@@ -33,6 +33,7 @@ from nipde.discretisation.parts import ClampedPart, Condition, RollerPart, Speci
 from nipde.discretisation.solid_load import SolidLoad, vectors_at
 from nipde.estimators.inverse.material_models import Penalty
 from nipde.estimators.inverse.solid_inversion import SolidInversion, SolidLaw
+from nipde.estimators.inverse.virtual_fields import VirtualFields
 from nipde.grid import Grid
 from nipde.physics.random_fields import GaussianField
 from nipde.physics.triangles import Triangulation, triangulated
@@ -45,7 +46,7 @@ BUDGETS = {"quick": (1, 0), "standard": (10, 2), "long": (30, 10)}
 DRAWN, TRIANGLES, LATTICE = 161, 100, 21
 #: Largest displacement and pixels of the field of view, whose length is 1.
 STRAIN, PIXELS = 5e-3, 1000
-POISSON, LEVELS = 0.3, (1.0, 3.0)
+POISSON, LEVELS, ONE = 0.3, (1.0, 3.0), 2.0
 #: Points closer to the outline are not judged; a subset of image correlation is as wide as this.
 RIM, SUBSET = 0.02, 0.1
 
@@ -92,13 +93,13 @@ def measure(
     rows = [(row, BUDGETS[budget][row.penalty is not None]) for row in (*ROWS, *PENALTIES)]
     jobs = [(row, number) for number in range(max(BUDGETS[budget])) for row, count in rows if number < count]
     jobs = [(row, number) for row, number in jobs if not only or row.name in only]
-    before = {name: one for name, one in (before or {}).items() if "ratios" in one}
+    before = {name: one for name, one in (before or {}).items() if "virtual_fields" in one}
     due = [job for job in jobs if _name(*job) not in before and not _path(folder, *job).exists()]
     with campaign.workers(workers) as pool:
         for done in as_completed([pool.submit(judged, row, number, folder) for row, number in due]):
             progress(done.result())
     here = {one["name"]: one for one in (json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json")))}
-    known = list({**before, **here}.values())
+    known = [{"virtual_fields": None, **one} for one in {**before, **here}.values()]
     each = {row: [one for one in known if one["row"] == row.name] for row in (*ROWS, *PENALTIES)}
     return {
         "strain": STRAIN, "pixels": PIXELS, "triangles": TRIANGLES, "systems": known,
@@ -156,8 +157,8 @@ def experiment_of(row: Row, number: int) -> Experiment:
     box = Grid.uniform(DRAWN)
     field = Sensors.at(mesh.centres).matrix(box) @ GaussianField(4.0).sample(box, rng=rng, count=1).ravel()
     modulus = {
-        "two phases": np.where(field < np.median(field), *LEVELS), "smooth": 2 * np.exp(0.4 * field / field.std()),
-        "one value": np.full(len(field), 2.0),
+        "two phases": np.where(field < np.median(field), *LEVELS), "smooth": ONE * np.exp(0.4 * field / field.std()),
+        "one value": np.full(len(field), ONE),
     }[row.material]  # fmt: skip
     said = loads_of(row.test)
     acted = said
@@ -281,8 +282,10 @@ def assessed(law: SolidLaw, experiment: Experiment) -> dict[str, Any]:
     log, middle = law.log_modulus_at(mesh.centres[kept]), float(np.log(LEVELS).mean())
     ratios = np.abs(log - truth[kept])[::7] / law.log_deviation_at(mesh.centres[kept][::7])
     scores = {name: round(float(value), 2) for name, value in law.outlier_test.scores.items()}
+    homogeneous = np.ptp(truth) == 0
+    by_fields = VirtualFields()(law.tests) if homogeneous else None
     return {
-        "log_mean": float(np.abs(log - truth[kept]).mean()), "level": float((log - truth[kept]).mean()),
+        "virtual_fields": by_fields, "log_mean": float(np.abs(log - truth[kept]).mean()), "level": float((log - truth[kept]).mean()),
         "phases_inside": float(np.mean((log > middle) == (truth[kept] > middle))),
         "within": float(np.mean(ratios <= NORMAL)), "ratios": np.quantile(ratios, SHARES).round(3).tolist(),
         "rings": bool(law.outlier_test.is_outlier), "scores": scores,
@@ -300,7 +303,18 @@ def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
         **{name: float(np.mean([one[name] for one in each])) for name in names},
         "log_worst": max(one["log_mean"] for one in each), "ratio_error": float(np.mean(ratio)),
         "ratio_within": float(np.mean(held)) if "ratio" in row.unknown else None,
+        "virtual_fields": _mean_errors([one["virtual_fields"] for one in each if one["virtual_fields"]]),
     }  # fmt: skip
+
+
+def _mean_errors(each: Sequence[tuple[float, float]]) -> list[float] | None:
+    """Of log E and of ν."""
+    if not each:
+        return None
+    return [
+        float(np.mean([abs(np.log(e / ONE)) for e, _ in each])),
+        float(np.mean([abs(v - POISSON) for _, v in each])),
+    ]
 
 
 def _name(row: Row, number: int) -> str:

@@ -9,7 +9,8 @@ def tension(measured: dict[str, Any]) -> str:
     """Camera points to the modulus."""
     head = (
         "test", "material", "noise in px", "unknown", "specimens", "mean abs log E", "worst", "phases",
-        "bands of 90 % hold", "χ²", "alarms", "mean error of ν", "Tikhonov", "total variation", "processor time",
+        "bands of 90 % hold", "χ²", "alarms", "mean error of ν", "Tikhonov", "total variation",
+        "virtual fields: log E, ν", "processor time",
     )  # fmt: skip
     beside = {
         (row["row"].removesuffix(f", {row['penalty']}"), row["penalty"]): row
@@ -26,7 +27,8 @@ def tension(measured: dict[str, Any]) -> str:
          f"{100 * row['phases_inside']:.1f} %" if row["material"] == "two phases" else "", percent(row["within"]),
          f"{row['chi_square']:.2f}", str(round(row["rings"] * row["systems"])),
          "" if row["ratio_within"] is None else f"{row['ratio_error']:.4f}", other(row, "tikhonov"),
-         other(row, "total-variation"), f"{row['seconds']:.0f} s")
+         other(row, "total-variation"), "{:.4f}, {:.4f}".format(*fields) if (fields := row["virtual_fields"]) else "",
+         f"{row['seconds']:.0f} s")
         for row in measured["rows"] if not row["penalty"]
     ]  # fmt: skip
     return table(head, rows) + (
