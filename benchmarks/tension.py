@@ -285,7 +285,8 @@ def assessed(law: SolidLaw, experiment: Experiment) -> dict[str, Any]:
     homogeneous = np.ptp(truth) == 0
     by_fields = VirtualFields()(law.tests) if homogeneous else None
     return {
-        "virtual_fields": by_fields, "log_mean": float(np.abs(log - truth[kept]).mean()), "level": float((log - truth[kept]).mean()),
+        "virtual_fields": by_fields, "log_mean": float(np.abs(log - truth[kept]).mean()),
+        "level": float((log - truth[kept]).mean()),
         "phases_inside": float(np.mean((log > middle) == (truth[kept] > middle))),
         "within": float(np.mean(ratios <= NORMAL)), "ratios": np.quantile(ratios, SHARES).round(3).tolist(),
         "rings": bool(law.outlier_test.is_outlier), "scores": scores,

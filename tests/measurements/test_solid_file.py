@@ -50,11 +50,14 @@ def geojson(folder, corners, *, holes=(), parts=None):
 
 def read_plate(folder, bench=PULLED, *, files=None, **more):
     files = [camera(folder)] if files is None else files
-    return read_solid(files, bench, **{"units": MM, "outline": outline(folder), **more})
+    if "outline" not in more:
+        more["outline"] = outline(folder)
+    return read_solid(files, bench, **{"units": MM, **more})
 
 
 def warnings_of(found):
-    return [note.text for note in found.notes if note.kind == "warning"]
+    """On the measurement as a whole, not on an array."""
+    return [note.text for note in found.notes if note.kind == "warning" and not note.where]
 
 
 def modulus_of(found):
@@ -87,17 +90,283 @@ def test_files_of_other_units_say_the_same(tmp_path, length, moves, units, unit)
     assert found.tests.loads[0].tractions["right"] == pytest.approx((20.0, 0.0))
 
 
+def pixels(folder):
+    """The part of the export that is in pixels."""
+    rows = camera(folder).read_text().splitlines()
+    (folder / "pixels.csv").write_text("\n".join(",".join(row.split(",")[:5]) for row in rows) + "\n")
+    return folder / "pixels.csv"
+
+
 def test_pixels_have_a_size(tmp_path):
-    file = camera(tmp_path, length=0.1, moves=0.1)  # what is in X, Y, U, V is of another scale
-    found = read_solid(
-        [file], PULLED, units={"x": "px"}, response=("u", "v"), scale="0.05 mm/px", outline=outline(tmp_path, size=10),
-    ) if False else None  # fmt: skip
-    del found
-    text = "\n".join(",".join(row.split(",")[:5]) for row in file.read_text().splitlines())
-    (tmp_path / "pixels.csv").write_text(text)
-    found = read_solid([tmp_path / "pixels.csv"], PULLED, scale="0.05 mm/px")
+    found = read_solid([pixels(tmp_path)], PULLED, scale="0.05 mm/px")
     assert found.length == "mm"
     np.testing.assert_allclose(found.tests.points, POINTS, rtol=1e-9)
     np.testing.assert_allclose(found.tests.readings[0].T, STRETCHED, atol=1e-12)
     with pytest.raises(MeasurementError, match="in pixels, expected the size of a pixel"):
         read_solid([tmp_path / "pixels.csv"], PULLED)
+
+
+def test_the_outline_is_in_the_coordinates_of_the_file(tmp_path):
+    plate = outline(tmp_path, size=20)
+    found = read_solid([pixels(tmp_path)], PULLED, scale="0.05 mm/px", outline=plate)
+    assert found.tests.specimen.shape.region.bounds == pytest.approx((0, 0, 60, 30))
+
+
+GRIPS = {
+    "kN": ({"right": "1.2 kN"}, "2 mm"),
+    "thickness in m": ({"right": "1200 N"}, "0.002 m"),
+    "no unit of force": ({"right": "1200"}, "2 mm"),
+    "vector": ({"right": "1.2 kN : 0 N"}, "0.2 cm"),
+}
+
+
+@pytest.mark.parametrize("kind", GRIPS)
+def test_a_force_over_thickness_and_side_is_the_traction(tmp_path, kind):
+    force, thickness = GRIPS[kind]
+    bench = Bench(clamped=("left",), forces=(force,), thickness=thickness)
+    found = read_plate(tmp_path, bench, poisson=0.0, noise="0.0006 mm")
+    assert found.tests.loads[0].forces["right"] == pytest.approx((20.0 * 30, 0.0))
+    assert modulus_of(found) == pytest.approx(3000, rel=1e-4)
+
+
+def test_the_modulus_is_the_same_from_a_file_in_metres(tmp_path):
+    file, plate = camera(tmp_path, length=1000.0, moves=1000.0), outline(tmp_path, size=0.001)
+    more = {"units": {"x": "m", "response": "m"}, "outline": plate, "poisson": 0.0, "noise": "0.0006 mm"}
+    grip = Bench(clamped=("left",), forces=({"right": "1.2 kN"},), thickness="2 mm")
+    assert [modulus_of(read_solid([file], bench, **more)) for bench in (PULLED, grip)] == pytest.approx(
+        [3000, 3000], rel=1e-4
+    )
+    assert modulus_of(read_plate(tmp_path, poisson=0.0, noise=0.0006)) == pytest.approx(3000, rel=1e-4)
+
+
+# Directions
+
+
+def tractions(folder, plate, **loads):
+    bench = Bench(clamped=("bottom",), tractions=({name.replace("_", " "): text for name, text in loads.items()},))
+    return read_plate(folder, bench, outline=plate).tests.loads[0].tractions
+
+
+@pytest.mark.parametrize("corners", [CORNERS, CORNERS[::-1]], ids=["to the left", "to the right"])
+def test_tension_is_positive_on_every_side(tmp_path, corners):
+    found = tractions(tmp_path, outline(tmp_path, corners), left="5 MPa", right="5 MPa", top="-2 MPa")
+    assert found["left"] == pytest.approx((-5, 0))
+    assert found["right"] == pytest.approx((5, 0))
+    assert found["top"] == pytest.approx((0, -2))
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_slanted_side_is_pulled_along_its_normal(tmp_path, turn):
+    plate = geojson(tmp_path, [(0, 0), (70, 0), (60, 30), (0, 30)][::turn], parts={"slope": [(70, 0), (60, 30)]})
+    assert tractions(tmp_path, plate, slope="10 MPa")["slope"] == pytest.approx((30 / 10**0.5, 10 / 10**0.5))
+
+
+def test_a_side_of_a_notch_is_pulled_into_the_notch():
+    notched = Shape.polygon(
+        [(0, 0), (9, 0), (9, 9), (6, 9), (6, 3), (3, 3), (3, 9), (0, 9)],
+        sides=("bottom", "right", "top", "inner right", "floor", "inner left", "top", "left"),
+    )
+    assert outward_normal(notched, "inner right") == pytest.approx((-1, 0))
+    assert outward_normal(notched, "inner left") == pytest.approx((1, 0))
+    assert outward_normal(notched, "floor") == pytest.approx((0, 1))
+    assert outward_normal(notched, "top") == pytest.approx((0, 1))  # both pieces of it
+
+
+def test_a_hole_and_an_arc_need_two_numbers(tmp_path):
+    plate = geojson(tmp_path, CORNERS, holes=[HOLE])
+    with pytest.raises(MeasurementError, match=r"two numbers, along x and y.*got one number") as caught:
+        tractions(tmp_path, plate, hole_1="3 MPa")
+    assert caught.value.remedy == "write 120 N : 0 N"
+    assert tractions(tmp_path, plate, hole_1="3 MPa : -4 kPa")["hole 1"] == pytest.approx((3, -0.004))
+    arc = Shape.disc((0.0, 0.0), 1.0, vertices=256).with_arc("half", 0.0, 0.5).with_arc("nearly straight", 0.6, 0.65)
+    with pytest.raises(MeasurementError, match="'half'"):
+        outward_normal(arc, "half")
+    middle = 2 * np.pi * 0.625
+    assert outward_normal(arc, "nearly straight") == pytest.approx((np.cos(middle), np.sin(middle)), abs=1e-3)
+
+
+def test_vectors_are_along_x_and_y(tmp_path):
+    bench = Bench(clamped=("left",), forces=({"right": "0 N : 300 N"},), thickness="2 mm", rotating=("right",))
+    found = read_plate(tmp_path, bench)
+    assert found.tests.loads[0].forces["right"] == pytest.approx((0, 150))
+    assert found.tests.specimen.condition("right") == GripPart(rotates=True)
+    assert "force (0, 150) MPa·mm per thickness on right" in found.interpretation()
+
+
+def test_supports_are_those_of_the_bench(tmp_path):
+    plate = geojson(tmp_path, CORNERS, holes=[HOLE])
+    bench = Bench(("hole 1",), {"left": "x", "bottom": "y"}, ({"right": "3 N"},), thickness="1 mm")
+    found = read_plate(tmp_path, bench, outline=plate, plane="strain", poisson=0.25, uncertain=("motion",))
+    specimen = found.tests.specimen
+    held = {part: specimen.condition(part) for part in ("hole 1", "left", "bottom", "right")}
+    assert held == {"hole 1": ClampedPart(), "left": RollerPart("x"), "bottom": RollerPart("y"), "right": GripPart()}
+    assert (found.tests.plane, found.tests.poisson, found.tests.uncertain) == ("strain", 0.25, ("motion",))
+    assert "Held: hole 1 (clamped), left (roller), bottom (roller), right (grip)" in found.interpretation()
+    assert "Plane strain, Poisson's ratio 0.25; noise of the displacements not stated." in found.interpretation()
+
+
+# Several tests, gaps, points
+
+
+def test_points_that_differ_between_files_are_merged(tmp_path):
+    first, second = POINTS[:-4], POINTS[6:]
+    files = [camera(tmp_path, first, STRETCHED[:-4], name="a.csv")]
+    files.append(camera(tmp_path, second[::-1], -STRETCHED[6:][::-1], name="b.csv"))
+    bench = Bench(clamped=("left",), tractions=({"right": "20 MPa"}, {"right": "-20 MPa", "top": "1 MPa : 0 MPa"}))
+    found = read_plate(tmp_path, bench, files=files).tests
+    assert found.readings.shape == (2, 2, len(POINTS))
+    assert {tuple(point) for point in found.points.tolist()} == {tuple(point) for point in POINTS.tolist()}
+    where = {tuple(point): number for number, point in enumerate(found.points.tolist())}
+    order = [where[tuple(point)] for point in POINTS.tolist()]
+    wanted = np.stack([STRETCHED.T, -STRETCHED.T])
+    wanted[0, :, -4:] = wanted[1, :, :6] = np.nan
+    np.testing.assert_allclose(found.readings[:, :, order], wanted, atol=1e-12)
+    assert [load.tractions["right"][0] for load in found.loads] == [20, -20]
+    assert found.loads[1].tractions["top"] == (1, 0)
+    assert "top" not in found.loads[0].tractions
+
+
+def test_one_load_is_that_of_all_tests_of_a_long_table(tmp_path):
+    rows = [
+        f"{test},{x},{y},{test * u},{v}"
+        for test in (1, 2, 3)
+        for (x, y), (u, v) in zip(POINTS.tolist(), STRETCHED.tolist(), strict=True)
+    ]
+    (tmp_path / "long.csv").write_text("\n".join(["pair,x,y,U,V", *rows]))
+    units = {"x": "mm", "response": "mm"}
+    found = read_plate(tmp_path, files=[tmp_path / "long.csv"], units=units).tests
+    assert [load.tractions for load in found.loads] == [{"right": (20, 0)}] * 3
+    np.testing.assert_allclose(found.readings[2, 0], 60 / 3000 * found.points[:, 0], rtol=1e-9)
+
+
+def test_what_the_camera_lost_is_a_gap(tmp_path):
+    lost = (5, 17)
+    files = [camera(tmp_path, name="a.csv", lost=lost), camera(tmp_path, name="b.csv")]
+    found = read_plate(tmp_path, files=files)
+    gaps = np.isnan(found.tests.readings)
+    assert {tuple(point) for point in found.tests.points[gaps[0, 0]].tolist()} == {tuple(POINTS[k]) for k in lost}
+    assert np.array_equal(gaps[0, 0], gaps[0, 1])
+    assert not gaps[1].any()
+    assert "gaps: 1.7 %" in found.interpretation()
+    alone = read_plate(tmp_path, files=files[:1]).tests
+    assert len(alone.points) == len(POINTS) - 2  # nobody saw them
+    assert np.isfinite(alone.readings).all()
+
+
+def test_lost_points_may_be_anywhere(tmp_path):
+    """VIC writes 0 for their positions, wherever the origin is."""
+    points, lost = POINTS + 100.0, range(0, len(POINTS), 3)
+    points[list(lost)] = np.arange(len(lost))[:, None]
+    file, plate = camera(tmp_path, points, lost=lost), outline(tmp_path, np.array(CORNERS) + 100)
+    seen = np.delete(points, list(lost), axis=0)
+    box = read_plate(tmp_path, files=[file], outline=None)
+    assert box.tests.specimen.shape.region.bounds == pytest.approx((*seen.min(0), *seen.max(0)))
+    found = read_plate(tmp_path, files=[file], outline=plate)
+    assert len(found.tests.points) == len(seen)
+    assert not any("outside" in text for text in warnings_of(found))
+
+
+def test_few_points_outside_are_left_out_and_many_refused(tmp_path):
+    stray = np.vstack([POINTS, [(70.0, 15.0), (30.0, -4.0)]])
+    file = camera(tmp_path, stray, np.vstack([STRETCHED, np.ones((2, 2))]))
+    found = read_plate(tmp_path, files=[file])
+    assert "2 points lie outside of the outline and were left out." in warnings_of(found)
+    assert len(found.tests.points) == len(POINTS)
+    assert np.abs(found.tests.readings).max() < 1
+    inner = read_plate(tmp_path)
+    assert not warnings_of(inner)
+
+
+@pytest.mark.parametrize("size", [0.001, 1000.0], ids=["m", "um"])
+def test_an_outline_of_another_unit_is_refused(tmp_path, size):
+    with pytest.raises(MeasurementError, match="do not match") as caught:
+        read_plate(tmp_path, outline=outline(tmp_path, size=size))
+    assert "same unit" in caught.value.remedy
+    assert caught.value.got
+
+
+def test_an_outline_with_another_origin_is_refused(tmp_path):
+    with pytest.raises(MeasurementError, match="do not match") as caught:
+        read_plate(tmp_path, outline=outline(tmp_path, np.array(CORNERS) - (20, 0)))
+    away = int(np.sum(POINTS[:, 0] > 40))
+    assert f"{away} of {len(POINTS)} outside" in caught.value.got
+    assert "same origin" in caught.value.remedy
+
+
+def test_without_an_outline_the_box_is_taken_and_said(tmp_path):
+    found = read_plate(tmp_path, outline=None)
+    low, high = POINTS.min(0), POINTS.max(0)
+    assert found.tests.specimen.shape.region.bounds == pytest.approx((*low, *high))
+    (said,) = warnings_of(found)
+    assert said.startswith("The specimen is taken as the box around the points, from (3.5, 2.5) to (57.5, 27.5)")
+    assert "WARNING: The specimen is taken as the box" in found.interpretation()
+    assert found.tests.loads[0].tractions["right"] == (20, 0)
+
+
+def test_sources_are_the_files(tmp_path):
+    files = [camera(tmp_path, name="a.csv"), camera(tmp_path, name="b.csv", moved=2 * STRETCHED)]
+    found = read_plate(tmp_path, files=files)
+    assert [source.name for source in found.sources] == ["a.csv", "b.csv"]
+    assert [source.format for source in found.sources] == ["vic", "vic"]
+    assert [source.sha256 for source in found.sources] == [
+        hashlib.sha256(file.read_bytes()).hexdigest() for file in files
+    ]
+
+
+# What is warned of and refused
+
+
+def test_what_nothing_holds_is_warned_of_unless_it_may_move(tmp_path):
+    free = Bench(tractions=({"left": "20 MPa", "right": "20 MPa"},))
+    (said,) = warnings_of(read_plate(tmp_path, free))
+    assert "Nothing holds the specimen" in said
+    assert "--uncertain [motion]" in said
+    assert not warnings_of(read_plate(tmp_path, free, uncertain=("motion",)))
+    assert not warnings_of(read_plate(tmp_path))
+
+
+GRIP = {"right": "1 kN"}
+REFUSED = {
+    "roller": (Bench(rollers={"left": "z"}), {}, "roller on 'left', expected x or y.*got 'z'", "--roller left=x"),
+    "thickness": (Bench(forces=(GRIP,)), {}, "thickness, expected.*got none", "--thickness"),
+    "tests": (Bench(("left",), tractions=({}, {}, GRIP)), {}, "one entry, or 1, one per test, got 3", "semicolon"),
+    "forces": (Bench(("left",), None, (GRIP, GRIP), thickness="1 mm"), {}, "^forces.*got 2", "semicolon"),
+    "no units": (PULLED, {"units": {}}, "camera.csv: no unit of 'X', 'Y', 'U', 'V'", "--units x=mm,response=mm"),
+    "unit of a load": (Bench(tractions=({"right": "2 N"},)), {}, "converts to 'MPa', got 'N'", "same kind"),
+    "unit of a response": (PULLED, {"units": {**MM, "U": "K", "V": "K"}}, "converts to 'mm', got 'K'", "same kind"),
+    "unit of the noise": (PULLED, {"noise": "2 MPa"}, "unit of the noise", "same kind"),
+    "components": (PULLED, {"response": ("U",)}, "camera.csv, expected two displacements.*got 1", "--response U,V"),
+    "clamped": (Bench(clamped=("lefft",)), {}, "part 'lefft', expected one of", "did you mean left?"),
+    "grip": (Bench(("left",), forces=({"rihgt": "1 N"},), thickness="1 mm"), {}, "'rihgt'", "did you mean right?"),
+    "traction": (Bench(("left",), tractions=({"tp": "1 MPa"},)), {}, "part 'tp'", "did you mean top?"),
+    "rotating": (Bench(("left",), None, (GRIP,), (), ("rihgt",), "1 mm"), {}, "'rihgt'", "did you mean right?"),
+    "far off": (Bench(clamped=("electrode",)), {}, "no such part of the outline", "draw it in the outline"),
+    "no thickness": (Bench(("left",), None, (GRIP,), thickness="0 mm"), {}, "thickness", ""),
+    "negative thickness": (Bench(("left",), None, (GRIP,), thickness="-2 mm"), {}, "thickness", ""),
+    "thickness of no number": (Bench(("left",), None, (GRIP,), thickness="nan"), {}, "thickness", ""),
+    "clamp and force": (Bench(("left", "right"), None, (GRIP,), thickness="2 mm"), {}, "right", ""),
+    "clamp and roller": (Bench(("left",), {"left": "y"}, (), ({"right": "1 MPa"},)), {}, "left", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_benches_that_cannot_be_are_refused(tmp_path, kind):
+    bench, more, says, remedy = REFUSED[kind]
+    with pytest.raises(MeasurementError, match=says) as caught:
+        read_plate(tmp_path, bench, **more)
+    error = caught.value
+    assert None not in (error.expected, error.got, error.remedy)
+    assert remedy in error.remedy
+
+
+@pytest.mark.parametrize("size", ["nan", "inf", "nan N : 1 N"])
+def test_a_force_that_is_no_number_is_refused(tmp_path, size):
+    bench = Bench(("left",), forces=({"right": size},), thickness="2 mm")
+    with pytest.raises(NipdeError):
+        modulus_of(read_plate(tmp_path, bench, poisson=0.0, noise=0.0006))
+
+
+def test_a_part_has_either_a_traction_or_a_force(tmp_path):
+    bench = Bench(("left",), None, (GRIP,), ({"right": "1 MPa"},), thickness="1 mm")
+    with pytest.raises(NipdeError, match="tractions on a NeumannPart, got 'right', a GripPart"):
+        read_plate(tmp_path, bench)

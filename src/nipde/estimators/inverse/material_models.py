@@ -146,7 +146,7 @@ class MaternField(FieldAtNodes):
     def _precision(self) -> sparse.csr_array:
         half = self.grid.dimension / 2
         kappa = self.correlation / self.grid.volume ** (1 / self.grid.dimension)
-        stiffness, volumes = _laplacian(self.grid)
+        stiffness, volumes = laplacian(self.grid)
         root = kappa**2 * sparse.diags_array(volumes) + stiffness
         scale = gamma(2 - half) / ((4 * pi) ** half * kappa ** (4 - 2 * half) * self.deviation**2)
         return sparse.csr_array(root.T @ sparse.diags_array(scale / volumes) @ root)
@@ -184,7 +184,7 @@ def interpolated(field: Float[np.ndarray, " node"], grid: Grid, to: Grid) -> Flo
     return grid.interpolate(field.reshape(grid.shape), to=to).reshape(-1)
 
 
-def _laplacian(grid: Grid) -> tuple[sparse.csr_array, Float[np.ndarray, " node"]]:
+def laplacian(grid: Grid) -> tuple[sparse.csr_array, Float[np.ndarray, " node"]]:
     """Stiffness of -Δ with free ends, and the volumes of the cells."""
     links = links_of(grid)
     stiffness = links.difference.T @ sparse.diags_array(links.factor) @ links.difference
