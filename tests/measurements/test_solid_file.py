@@ -368,5 +368,5 @@ def test_a_force_that_is_no_number_is_refused(tmp_path, size):
 
 def test_a_part_has_either_a_traction_or_a_force(tmp_path):
     bench = Bench(("left",), None, (GRIP,), ({"right": "1 MPa"},), thickness="1 mm")
-    with pytest.raises(NipdeError, match="tractions on a NeumannPart, got 'right', a GripPart"):
+    with pytest.raises(NipdeError, match="part 'right', expected one condition for every part"):
         read_plate(tmp_path, bench)

@@ -10,8 +10,8 @@ from nipde.context.solid_tests import Uncertain
 from nipde.errors import MeasurementError
 from nipde.estimators.inverse.solid_inversion import SolidInversion
 from nipde.measurements.solid_file import Bench, read_solid
-from nipde.report.files import check_folder
-from nipde.report.solid_report import NAMES, SolidDiscovery
+from nipde.report.files import SOLID_NAMES, check_folder
+from nipde.report.solid_report import SolidDiscovery
 
 OPTIONS = {
     "--clamped": "solids: parts of the outline that cannot move, such as left,'hole 1'",
@@ -19,13 +19,15 @@ OPTIONS = {
     "--force": "solids: resultant force on a rigid grip, such as right='1200 N' along the outward normal, or "
     "right='0 N : 300 N' along x and y; of several tests separated by semicolons",
     "--traction": "solids: force per area on a part, such as right='106 MPa'",
+    "--displacement": "solids: of a part that is moved, such as right='0.1 mm'; without a force, moduli are ratios",
     "--rotating": "solids: grips that may turn",
     "--thickness": "solids: of the specimen, such as '2 mm'; needed with a force",
     "--noise": "solids: standard deviation of a displacement, such as '0.002 mm'; estimated if left out",
     "--more-files": "solids: files of further tests on the same specimen, separated by commas",
 }
-#: Options that say that the file is of a solid.
-MARKS = ("clamped", "roller", "force", "traction")
+#: Options that say that the file is of a scalar law, and of a solid.
+SCALAR = ("weights", "nuisance", "dirichlet", "flux", "robin", "load", "nodes")
+MARKS = ("clamped", "roller", "force", "traction", "displacement")
 
 
 def add_bench(to: ArgumentParser) -> None:
@@ -49,12 +51,18 @@ def on_bench(options: Any) -> bool:
 
 def discover_solid(options: Any) -> int:
     """From files to a folder."""
-    check_folder(options.out, names=NAMES)
+    if others := [name for name in SCALAR if getattr(options, name)]:
+        raise MeasurementError(
+            f"--{others[0]}", expected="options of a solid", got=f"--{others[0]}, of a scalar law",
+            remedy="leave it out, or leave out the options of the test bench",
+        )  # fmt: skip
+    check_folder(options.out, names=SOLID_NAMES)
     one_thread()
     bench = Bench(
         clamped=_names(options.clamped), rollers=_pairs(options.roller, "--roller"),
         forces=_tests(options.force, "--force"), tractions=_tests(options.traction, "--traction"),
-        rotating=_names(options.rotating), thickness=options.thickness or None,
+        displacements=_tests(options.displacement, "--displacement"), rotating=_names(options.rotating),
+        thickness=options.thickness or None,
     )  # fmt: skip
     measurement = read_solid(
         [options.file, *_names(options.more_files)], bench, units=named_units(options.units),

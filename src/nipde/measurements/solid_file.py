@@ -1,7 +1,7 @@
 """Tests of a plane solid from files: displacements of image correlation, an outline, supports, forces."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from nipde.measurements.description import Description
 from nipde.measurements.locate import locate
 from nipde.measurements.measurement import Note, Source, printable
 from nipde.measurements.name import name_arrays
-from nipde.measurements.outline import STRAY
+from nipde.measurements.outline import SMALL, STRAY
 from nipde.measurements.parse import parse
 from nipde.measurements.point_data import PointData
 from nipde.measurements.units import amount, factor
@@ -46,6 +46,8 @@ class Bench:
     #: Grips that may turn; others with a force do not.
     rotating: tuple[str, ...] = ()
     thickness: str | None = None
+    #: Given displacements of parts, as vectors or along the outward normal.
+    displacements: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +74,14 @@ def read_solid(
 
     `outline` is a file in the coordinates of the points; without it the specimen is the box around them.
     """
-    described = Description(units={"load": "1", **(units or {})}, response=tuple(response), scale=scale)
+    if not paths:
+        raise MeasurementError("read_solid", expected="at least one file", got="none", remedy="name the files")
+    described = Description(
+        units={"load": "1", **(units or {})}, response=tuple(response), scale=scale,
+        outline=None if outline is None else str(outline),
+    )  # fmt: skip
     data: list[PointData] = []
-    notes, sources, length = list[Note](), list[Source](), None
+    notes, sources, length, scaled = list[Note](), list[Source](), None, np.ones(2)
     for path in paths:
         raw = parse(Path(path))
         with naming(raw.path.name):
@@ -86,16 +93,19 @@ def read_solid(
                 raw.path.name, expected="two displacements, along x and y", got=file.data[0].response.shape[1],
                 remedy="name them, such as --response U,V",
             )  # fmt: skip
-        length = length or file.units.length
+        if length is None:
+            length, scaled = file.units.length, file.length
         size, moved = (factor(word, length, of="a length") for word in (file.units.length, file.units.response))
-        data += [
-            PointData(one.points * size, one.response * moved, one.valid)
-            for one in file.data
-        ]  # fmt: skip
-        notes += [note for note in (*on_names, *on_places, *on_units) if "load" not in note.text.split(":")[0].lower()]
+        for one in file.data:  # lost points have no place
+            found = one.at(np.asarray(one.valid.any(axis=(0, 1))))
+            data.append(PointData(found.points * size, found.response * moved, found.valid))
+        notes += [
+            replace(note, text=note.text.replace("loads as described; ", ""))
+            for note in (*on_names, *on_places, *on_units)
+        ]
         sources.append(Source(printable(raw.path.name), raw.format, raw.sha256))
     assert length is not None
-    shape, on_shape = _shape(outline, data)
+    shape, on_shape = _shape(outline, data, scaled)
     conditions = _conditions(bench, shape)
     points, readings, lost = _merged(data, shape)
     if lost:
@@ -110,10 +120,21 @@ def read_solid(
     return SolidMeasurement(tests, length, tuple(sources), tuple(notes))
 
 
-def _shape(outline: str | Path | None, data: Sequence[PointData]) -> tuple[Shape, list[Note]]:
-    if outline is not None:
-        return Shape.read(outline).with_sides(), []
+def _shape(
+    outline: str | Path | None, data: Sequence[PointData], scaled: Float[np.ndarray, " axis"]
+) -> tuple[Shape, list[Note]]:
+    """From its file, in the coordinates of the first file of points, or the box around these."""
     points = np.concatenate([one.points for one in data])
+    if outline is not None:
+        shape = Shape.read(outline).with_sides().transformed(scale=tuple(scaled.tolist()))
+        covered = np.ptp(points, axis=0) / np.ptp(shape.rings[0], axis=0)
+        if np.all(covered < SMALL):
+            raise MeasurementError(
+                "points and outline do not match", expected="points all over the outline",
+                got=f"points on {100 * float(covered.max()):.2g} % of its extent",
+                remedy="give both in the same unit of length",
+            )  # fmt: skip
+        return shape, []
     low, high = points.min(axis=0), points.max(axis=0)
     text = (
         f"The specimen is taken as the box around the points, from ({low[0]:g}, {low[1]:g}) to ({high[0]:g}, "
@@ -123,9 +144,21 @@ def _shape(outline: str | Path | None, data: Sequence[PointData]) -> tuple[Shape
 
 
 def _conditions(bench: Bench, shape: Shape) -> dict[str, Condition]:
-    conditions: dict[str, Condition] = {}
-    for part in bench.clamped:
-        conditions[part] = ClampedPart()
+    moved = {part for each in bench.displacements for part in each}
+    forced = {part for each in bench.forces for part in each}
+    kinds = [*bench.clamped, *(bench.rollers or {}), *forced, *(moved - {*bench.clamped, *(bench.rollers or {})})]
+    kinds += {part for each in bench.tractions for part in each}
+    if twice := sorted(part for part in set(kinds) if kinds.count(part) > 1):
+        raise MeasurementError(
+            f"part {twice[0]!r}", expected="one condition for every part", got="two of them",
+            remedy="say that it is clamped, rests on a roller, or bears a force or a traction",
+        )  # fmt: skip
+    if lost := sorted(set(bench.rotating) - forced):
+        raise MeasurementError(
+            f"grip {lost[0]!r}", expected="a part with a force, as it may turn", got="none",
+            remedy=meant(lost[0], sorted(forced), otherwise="give its force"),
+        )  # fmt: skip
+    conditions: dict[str, Condition] = dict.fromkeys((*bench.clamped, *moved), ClampedPart())
     for part, direction in (bench.rollers or {}).items():
         if direction not in ("x", "y"):
             raise MeasurementError(
@@ -172,10 +205,11 @@ def _merged(
 
 def _loads(bench: Bench, shape: Shape, tests: int, length: str) -> list[SolidLoad]:
     """One per test."""
-    forces, tractions = (
-        each * tests if len(each) == 1 else each or ({},) * tests for each in (bench.forces, bench.tractions)
+    forces, tractions, displacements = (
+        each * tests if len(each) == 1 else each or ({},) * tests
+        for each in (bench.forces, bench.tractions, bench.displacements)
     )
-    for name, each in (("forces", forces), ("tractions", tractions)):
+    for name, each in (("forces", forces), ("tractions", tractions), ("displacements", displacements)):
         if len(each) != tests:
             raise MeasurementError(
                 name, expected=f"one entry, or {tests}, one per test", got=len(each),
@@ -189,17 +223,27 @@ def _loads(bench: Bench, shape: Shape, tests: int, length: str) -> list[SolidLoa
     per_thickness = 1.0
     if bench.thickness is not None:
         thick = amount(bench.thickness, unit=length, of="the thickness")
+        if not 0 < thick < np.inf:
+            raise MeasurementError(
+                "thickness", expected="a number > 0", got=f"{thick:g} {length}", remedy="measure the specimen"
+            )
         per_thickness = factor(f"{FORCE}/({length}*{length})", STRESS, of="a force") / thick
-    return [
+    loads = [
         SolidLoad(
             tractions={part: _vector(text, STRESS, shape, part) for part, text in on_tractions.items()},
-            forces={
-                part: _times(_vector(text, FORCE, shape, part), per_thickness)
-                for part, text in on_forces.items()
-            },
+            forces={part: _times(_vector(text, FORCE, shape, part), per_thickness) for part, text in on_forces.items()},
+            displacements={part: _vector(text, length, shape, part) for part, text in on_displacements.items()},
         )
-        for on_forces, on_tractions in zip(forces, tractions, strict=True)
-    ]  # fmt: skip
+        for on_forces, on_tractions, on_displacements in zip(forces, tractions, displacements, strict=True)
+    ]
+    for number, load in enumerate(loads, start=1):
+        values = [*load.tractions.values(), *load.forces.values(), *load.displacements.values()]
+        if not np.any(np.abs(np.array(values, dtype=float)) > 0):
+            raise MeasurementError(
+                f"load of test {number}", expected="a force, a traction or a displacement", got="none other than 0",
+                remedy="say what acted, such as --force right='1200 N' or --displacement right='0.1 mm'",
+            )  # fmt: skip
+    return loads
 
 
 def _times(vector: tuple[float, float], factor: float) -> tuple[float, float]:
@@ -263,7 +307,8 @@ def _load_words(load: SolidLoad, length: str) -> str:
     words += [
         f"force ({x:.4g}, {y:.4g}) {STRESS}·{length} per thickness on {part}" for part, (x, y) in _numbers(load.forces)
     ]
-    return " and ".join(words) or "no load"
+    words += [f"displacement ({x:.4g}, {y:.4g}) {length} of {part}" for part, (x, y) in _numbers(load.displacements)]
+    return " and ".join(words)
 
 
 def _numbers(loads: Mapping[str, object]) -> list[tuple[str, tuple[float, float]]]:

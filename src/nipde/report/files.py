@@ -28,6 +28,8 @@ NAMES = (
     "summary.json",
 )  # fmt: skip
 DIGESTS = "SHA256SUMS"
+#: The files of a plane solid.
+SOLID_NAMES = ("modulus.csv", "modulus.npz", "report.html", "summary.json")
 #: Cells of a grid in the words of meshio, and the order of their corners, by dimension.
 CELLS = {1: ("line", [0, 1]), 2: ("quad", [0, 2, 3, 1]), 3: ("hexahedron", [0, 4, 6, 2, 1, 5, 7, 3])}
 
@@ -90,14 +92,15 @@ def check_texts(discovery: Discovery) -> None:
 
 def is_discovery(folder: str | Path) -> bool:
     """Whether there are files of a discovery, damaged ones included."""
-    return any((Path(folder) / name).is_file() for name in (*NAMES, DIGESTS))
+    return any((Path(folder) / name).is_file() for name in (*NAMES, *SOLID_NAMES, DIGESTS))
 
 
 def problems(folder: str | Path) -> list[IntegrityError]:
     """Every file of a discovery that is not as it was written, one error each."""
     place = Path(folder)
     written = (place / DIGESTS).read_bytes() if (place / DIGESTS).is_file() else b""
-    lines = {name: _digest_line(place / name) if (place / name).is_file() else b"" for name in NAMES}
+    names = SOLID_NAMES if b"  modulus.npz\n" in written else NAMES
+    lines = {name: _digest_line(place / name) if (place / name).is_file() else b"" for name in names}
     damaged = [name for name, line in lines.items() if not line or line not in written] if written else [DIGESTS]
     if not damaged and written != b"".join(lines.values()):
         damaged = [DIGESTS]

@@ -20,14 +20,13 @@ from nipde.context.solid_tests import SolidTests
 from nipde.errors import needing
 from nipde.kernels.prediction_bands import OutlierTest
 from nipde.measurements.solid_file import STRESS, SolidMeasurement
-from nipde.report.files import check_folder, write_digests
+from nipde.report.files import SOLID_NAMES, check_folder, write_digests
 from nipde.report.numbers import number, percent
 from nipde.report.page.page import environment, text_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NAMES = ("modulus.csv", "modulus.npz", "report.html", "summary.json")
 #: Points of the map along the longer side.
 ALONG = 161
 #: What is kept of the summary of a fit.
@@ -220,7 +219,7 @@ class SolidDiscovery:
 
     def save(self, folder: str | Path) -> Path:
         """Write all files or none; an earlier result in this folder is replaced."""
-        check_folder(folder, names=NAMES)
+        check_folder(folder, names=SOLID_NAMES)
         with atomic_folder(Path(folder).resolve()) as place:
             x, y = self.axes
             stored: dict[str, Any] = {"x": x, "y": y, **self.fields, "unit": self.unit}
@@ -233,7 +232,7 @@ class SolidDiscovery:
             text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
             (place / "summary.json").write_text(text + "\n", encoding="utf-8")
             (place / "report.html").write_text(solid_page(self), encoding="utf-8")
-            write_digests(place, NAMES)
+            write_digests(place, SOLID_NAMES)
         return Path(folder)
 
 
