@@ -1,4 +1,4 @@
-"""Tables of plane solids on a test bench, simulated and measured."""
+"""Tables of plane solids on a test bench, simulated and measured, and of the measured tank."""
 
 from typing import Any
 
@@ -51,4 +51,24 @@ def steel_plate(measured: dict[str, Any]) -> str:
     return table(head, rows) + (
         f"\nSteel S235 with a hole, 106.26 N/mm² on its ends; {measured['points']:,} measured points, of which a part "
         "is taken. ±: half width of the band of 90 %, widened by √Σρ for the correlation of the residuals.\n"
+    )
+
+
+def tank(measured: dict[str, Any]) -> str:
+    """Scores by level."""
+    phantoms = measured["phantoms"]
+    head = ("level", "phantoms", "score of each", "sum", "certain pixels", "of these right", "processor time")
+    rows = []
+    for level, total in measured["levels"].items():
+        each = [one for one in phantoms if str(one["level"]) == level]
+        rows.append(
+            (level, str(len(each)), ", ".join(f"{one['score']:.2f}" for one in each), f"{total:.2f}",
+             percent(sum(one["certain"] for one in each) / len(each)),
+             percent(sum(one["certain_right"] for one in each) / len(each)),
+             f"{sum(one['seconds'] for one in each) / len(each):.1f} s")
+        )  # fmt: skip
+    what = "training phantoms, masked to all levels" if measured["training"] else "evaluation"
+    return table(head, rows) + (
+        f"\nTotal **{measured['total']:.2f}** of {len(phantoms)} ({what}). Certain: 95 % of the posterior of φ in one "
+        "phase.\n"
     )
