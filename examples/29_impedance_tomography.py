@@ -36,15 +36,14 @@ def conductivity(x, y, bodies):
     return field
 
 
-currents = np.eye(count) - np.roll(np.eye(count), 5, axis=1)
-patterns = (np.eye(count) - np.roll(np.eye(count), 1, axis=1))[:-1]
+currents, patterns = (np.eye(count) - np.roll(np.eye(count), step, axis=1) for step in (5, 1))
 cells = cut_cells(nipde.Grid(tuple(Axis(89, 1.1, Neumann()) for _ in range(2))), shape, dict(specimen.conditions))
 seen = []
 for held in ([], bodies):  # the empty tank first
     law = Conduction(cells, lambda x, y, held=held: conductivity(x, y, held))
     cases = [LoadCase(totals=dict(zip(names, one.tolist(), strict=True))) for one in currents]
     seen.append([patterns @ [solution[name] for name in names] for solution in (law.solve(c).terminals for c in cases)])
-empty, voltages = (np.array(one) + 3e-4 * rng.standard_normal((count, count - 1)) for one in seen)
+empty, voltages = (np.array(one) + 3e-4 * rng.standard_normal((count, count)) for one in seen)
 # %%
 tests = ElectrodeTests.from_arrays(specimen, currents, patterns, 1.02 * voltages, empty)
 found = ElectrodeInversion(material=40, triangles=40)(tests)
