@@ -117,7 +117,7 @@ def judged(level: int, name: str, tests: ElectrodeTests, known: np.ndarray) -> d
     }  # fmt: skip
 
 
-def segmented(law: ElectrodeLaw, *, threshold: float = 0.7) -> tuple[np.ndarray, np.ndarray]:
+def segmented(law: ElectrodeLaw, *, threshold: float = 0.67) -> tuple[np.ndarray, np.ndarray]:
     """Labels of the pixels, and which of those inside are certain."""
     line = (np.arange(PIXELS) + 0.5) * 2 / PIXELS - 1
     x, y = np.meshgrid(line, -line)  # rows from the top

@@ -101,7 +101,7 @@ class ElectrodeInversion:
 
     contrast: float = 5.0
     steepness: float = 2.5
-    weight: float = 4.0
+    weight: float = 20.0
     #: Of the prior, as a share of half the width of the body.
     length: float = 0.3
     #: Noise of a voltage in its unit, beside a share of the difference to the reference.
@@ -111,8 +111,8 @@ class ElectrodeInversion:
     drift: float = 0.04
     contact: float = 0.01
     #: Nodes of the material and triangles along the width.
-    material: int = 56
-    triangles: int = 62
+    material: int = 40
+    triangles: int = 50
     steps: int = 12
     longest: float = 0.6
 
@@ -190,7 +190,7 @@ class ElectrodeLaw:
         """φ."""
         return np.asarray(self._at(points) @ self.parameters)
 
-    def phase_at(self, points: Float[np.ndarray, "point 2"], *, threshold: float = 0.7) -> Int[np.ndarray, " point"]:
+    def phase_at(self, points: Float[np.ndarray, "point 2"], *, threshold: float = 0.67) -> Int[np.ndarray, " point"]:
         """-1: less conductive than the background, 1: more, 0: the background."""
         return phase_of(self.field_at(points), threshold)
 
