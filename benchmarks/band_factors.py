@@ -50,9 +50,9 @@ def strata(systems: Sequence[dict[str, Any]], shares: Sequence[float]) -> dict[s
     }
 
 
-def held(one: dict[str, Any], factors: dict[str, dict[str, Any]], shares: Sequence[float]) -> dict[str, Any]:
+def held(one: dict[str, Any], factors: dict[str, dict[str, Any]] | None, shares: Sequence[float]) -> dict[str, Any]:
     """Shares of responses and of the coefficient within calibrated bands of 90 %; None where there are none."""
-    stratum = factors.get(case_of(one).stratum)
+    stratum = factors.get(case_of(one).stratum) if factors is not None else None
     if stratum is None:
         return dict.fromkeys(HELD)
     at = LEVELS.index(0.9)

@@ -150,7 +150,7 @@ def measure(
     jobs = [(drawn_row(number), number) for number in range(calibrated)]
     jobs += [(row, number) for number in range(max(of_rows, of_penalties)) for row, count in rows if number < count]
     jobs = [(row, number) for row, number in jobs if not only or row.name in only]
-    before = {name: one for name, one in (before or {}).items() if "ratios" in one}
+    before = {name: one for name, one in (before or {}).items() if "ratios" in one or "total-variation" in name}
     due = [job for job in jobs if _name(*job) not in before and not _path(folder, *job).exists()]
     with campaign.workers(workers) as pool:
         for done in as_completed([pool.submit(judged, row, number, folder) for row, number in due]):
@@ -162,7 +162,8 @@ def measure(
 def recorded(systems: list[dict[str, Any]]) -> dict[str, Any]:
     """Systems with what calibrated bands hold of them, and their means by row."""
     factors = band_factors.strata([one for one in systems if one["row"] == CALIBRATION], SHARES)
-    known = [{**one, **band_factors.held(one, factors, SHARES)} for one in systems]
+    judged_by = [factors if "ratios" in one else None for one in systems]  # penalties of an earlier record have none
+    known = [{**one, **band_factors.held(one, by, SHARES)} for one, by in zip(systems, judged_by, strict=True)]
     each = {row: [one for one in known if one["row"] == row.name] for row in (*ROWS, *PENALTIES)}
     return {
         "noise": NOISE, "queries": QUERIES, "spacing": SPACING, "shares": list(SHARES), "factors": factors,
