@@ -85,6 +85,8 @@ class SensorInversion:
     nuisance: tuple[NuisanceKind, ...] = ()
     #: Whether one value everywhere is tried as well; then no phases are if it explains the readings.
     homogeneous: bool = False
+    #: Correlations κ of smoother fields, in units of 1 / length, tried one after the other while they are better.
+    smoother: tuple[float, ...] = ()
     #: Fit this classical penalty instead, for comparison.
     penalty: Penalty | None = None
     steps: int = 10
@@ -180,7 +182,24 @@ class SensorInversion:
         deviation = sqrt(2 * found.fit.penalty / max(found.effective_dof, 1.0))
         problem = problem.with_errors_beside(model, found.fit.parameters, effective_dof=found.effective_dof)
         model = MaternField(problem.nodes, deviation=float(np.clip(deviation, 0.05, 3.0)))
-        return problem.candidate(model, found.fit.parameters, steps=self.steps), problem
+        best = problem.candidate(model, found.fit.parameters, steps=self.steps)
+        for correlation in self.smoother:
+            other = self._with_correlation(problem, best, correlation)
+            if other.criterion >= best.criterion:
+                break
+            best = other
+        return best, problem
+
+    def _with_correlation(self, problem: InverseProblem, found: Candidate, correlation: float) -> Candidate:
+        """A field of another correlation, whose deviation the data choose as well."""
+        for _ in range(2):
+            deviation = sqrt(2 * found.fit.penalty / max(found.effective_dof, 1.0))
+            before = found.fit.model
+            assert isinstance(before, MaternField)
+            deviation = float(np.clip(deviation * before.deviation, 0.05, 3.0))
+            model = MaternField(problem.nodes, deviation=deviation, correlation=correlation)
+            found = problem.candidate(model, found.fit.parameters, steps=self.steps)
+        return found
 
     def _phases(self, problem: InverseProblem, smooth: Candidate) -> dict[str, Candidate]:
         """Materials of few phases that are not hopeless."""

@@ -26,6 +26,8 @@ from nipde.physics.plane_elasticity import PlaneElasticity
 
 #: Intervals across the specimen, geometric mean: of the material's nodes, of the mesh of residuals.
 MATERIAL, SOLVER = 40, 56
+#: Correlations of smooth fields beside the usual one.
+SMOOTHER = (3.0, 1.5)
 #: Half width of a band of 90 % over the deviation.
 NORMAL = 1.645
 #: Precision of the mean of log E where no force is known, in units of all others together.
@@ -52,7 +54,7 @@ class SolidInversion:
         """The fitted solid."""
         search = SensorInversion(
             phases=self.phases, piecewise_constant=self.piecewise_constant, penalty=self.penalty, steps=self.steps,
-            homogeneous=self.piecewise_constant is None and self.penalty is None,
+            homogeneous=self.piecewise_constant is None and self.penalty is None, smoother=SMOOTHER,
         )  # fmt: skip
         problem = SolidProblem.of_tests(tests, material=self.material, solver=self.solver)
         choice = self._homogeneous(problem) if self.homogeneous else search.chosen(problem)
