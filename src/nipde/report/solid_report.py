@@ -167,14 +167,14 @@ class SolidDiscovery:
             lines.append(f"Poisson's ratio: {law.poisson:.3f} ± {half:.3f} ({level}).")
         else:
             lines.append(f"Poisson's ratio: {law.poisson:g}, as stated.")
-        return [*lines, self.coverage(), self.fit()]
+        return [lines[0], self.coverage(), *lines[1:], self.fit()]
 
     def coverage(self) -> str:
         """Whether bands are known to hold."""
         return (
-            "Bands are those of the posterior. They were compared with the truth on simulated tests of plates and bars "
-            "(table “Plane solids on a test bench” of the documentation); they hold what is stated of noise, supports "
-            "and loads, and nothing else."
+            "Not calibrated: bands are those of the posterior. On simulated tests they held from half to all of the "
+            "modulus, by kind of test (how-to “Young's modulus from a tensile test”, results). They hold what is "
+            "stated of noise, supports and loads, and nothing else."
         )
 
     def fit(self) -> str:
@@ -283,7 +283,7 @@ def _panels(discovery: SolidDiscovery, count: int) -> tuple[Any, Any]:
         from matplotlib import pyplot
     x, y = discovery.axes
     shape = float(np.ptp(y) / np.ptp(x))
-    rows = count if shape < 0.6 else 1  # long specimens above each other
+    rows = count if shape < 0.35 else 1  # long specimens above each other
     size = (9.5, float(np.clip(1.2 + 9.0 * shape, 2.6, 8.0)) * rows) if rows > 1 else (11.5, 1.6 + 4.6 * min(shape, 2))
     figure, places = pyplot.subplots(rows, count // rows, figsize=size, layout="constrained")
     for place in np.ravel(places):
