@@ -24,8 +24,8 @@ from nipde.shape import Shape
 SEED = 0
 #: Electrodes cover half of the rim; the image has so many pixels along the diameter.
 ELECTRODES, PIXELS = 32, 256
-#: Contact impedance, as a share of the radius: none to speak of.
-IMPEDANCE = 1e-6
+#: Contact impedance, as a share of the radius: none to speak of. Noise of a difference of voltages, in V.
+IMPEDANCE, NOISE = 1e-6, 2.8e-3
 LEVELS, PHANTOMS = range(1, 8), range(1, 4)
 #: Labels of the challenge.
 RESISTIVE, CONDUCTIVE = 1, 2
@@ -84,7 +84,7 @@ def evaluation(folder: Path) -> list[tuple[int, str, ElectrodeTests, np.ndarray]
         reference = voltages(place / "ref.mat")[0]
         for phantom in PHANTOMS:
             values, currents, patterns = voltages(place / f"data{phantom}.mat")
-            tests = ElectrodeTests.from_arrays(specimen, currents, patterns, values, reference)
+            tests = ElectrodeTests.from_arrays(specimen, currents, patterns, values, reference, noise=NOISE)
             known = truth(folder / "EvaluationGroundTruths" / f"level_{level}" / f"{phantom}_true.mat")
             found.append((level, f"{level}-{phantom}", tests, known))
     return found
@@ -98,7 +98,9 @@ def training(folder: Path) -> list[tuple[int, str, ElectrodeTests, np.ndarray]]:
         gaps = np.isnan(voltages(folder / "Evaluation" / f"level{level}" / "data1.mat")[0])
         for number in range(1, 5):
             values = voltages(folder / "TrainingData" / f"data{number}.mat")[0]
-            tests = ElectrodeTests.from_arrays(specimen, currents, patterns, np.where(gaps, np.nan, values), reference)
+            tests = ElectrodeTests.from_arrays(
+                specimen, currents, patterns, np.where(gaps, np.nan, values), reference, noise=NOISE
+            )
             found.append((level, f"{level}-{number}", tests, truth(folder / "GroundTruths" / f"true{number}.mat")))
     return found
 

@@ -45,7 +45,7 @@ for held in ([], bodies):  # the empty tank first
     seen.append([patterns @ [solution[name] for name in names] for solution in (law.solve(c).terminals for c in cases)])
 empty, voltages = (np.array(one) + 3e-4 * rng.standard_normal((count, count)) for one in seen)
 # %%
-tests = ElectrodeTests.from_arrays(specimen, currents, patterns, 1.02 * voltages, empty)
+tests = ElectrodeTests.from_arrays(specimen, currents, patterns, 1.02 * voltages, empty, noise=1e-3)
 found = ElectrodeInversion(material=40, triangles=40)(tests)
 x, y = np.meshgrid(*[np.linspace(0.05, 1.05, 121)] * 2, indexing="ij")
 inside, at = np.hypot(x - 0.55, y - 0.55) < 0.5, np.stack([x.ravel(), y.ravel()], axis=-1)

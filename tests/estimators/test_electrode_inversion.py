@@ -19,7 +19,7 @@ from nipde.physics.conduction import Conduction
 from nipde.physics.triangles import triangulated
 from nipde.shape import Shape
 
-COUNT, IMPEDANCE = 12, 0.05
+COUNT, IMPEDANCE, NOISE = 12, 0.05, 2e-3
 
 
 def tank(impedance=IMPEDANCE):
@@ -45,7 +45,7 @@ def solver_of(tests, *, spacing=0.08, nodes=12):
 def simulated(log_conductivity, *, spacing=0.045, drift=1.0, noise=0.0):
     """Voltages of a field of x and y, on another mesh than the inversion's, and of the empty tank."""
     specimen = tank()
-    empty = ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, *np.zeros((2, COUNT, COUNT - 1)))
+    empty = ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, *np.zeros((2, COUNT, COUNT - 1)), noise=NOISE)
     solver = solver_of(empty, spacing=spacing, nodes=60)
     x, y = np.meshgrid(*(axis.coordinates for axis in solver.nodes.axes), indexing="ij")
     model, fields = MaternField(solver.nodes), (np.zeros(x.shape), log_conductivity(x - 1, y - 1))
@@ -53,7 +53,7 @@ def simulated(log_conductivity, *, spacing=0.045, drift=1.0, noise=0.0):
     found = [(solver.predicted(model, field.ravel()) @ mixing).T for field in fields]
     size = np.abs(found[0]).max()
     voltages = drift * found[1] + noise * size * RNG.standard_normal(found[1].shape)
-    return ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, voltages, found[0])
+    return ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, voltages, found[0], noise=NOISE)
 
 
 def disc(x, y, *, at, radius, height):
@@ -61,7 +61,7 @@ def disc(x, y, *, at, radius, height):
 
 
 def inversion(**options):
-    return ElectrodeInversion(material=30, triangles=30, floor=2e-3, **options)
+    return ElectrodeInversion(material=30, triangles=30, **options)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def phases_on_a_lattice(law):
 
 def test_voltages_of_the_triangles_are_those_of_cut_cells():
     specimen = tank()
-    tests = ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, *np.ones((2, COUNT, COUNT - 1)))
+    tests = ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, *np.ones((2, COUNT, COUNT - 1)), noise=NOISE)
     solver = solver_of(tests, spacing=0.03)
     potentials = solver.predicted(Homogeneous(solver.nodes), np.log([2.0]))
     box = Grid(tuple(Axis(121, 2.1, Neumann()) for _ in range(2)))
@@ -100,7 +100,7 @@ def test_voltages_of_the_triangles_are_those_of_cut_cells():
 
 @pytest.mark.parametrize("kind", [MaternField, Plateaus])
 def test_derivatives_are_those_of_differences(kind):
-    tests = ElectrodeTests.from_arrays(tank(), CURRENTS, PATTERNS, *np.ones((2, COUNT, COUNT - 1)))
+    tests = ElectrodeTests.from_arrays(tank(), CURRENTS, PATTERNS, *np.ones((2, COUNT, COUNT - 1)), noise=NOISE)
     solver = solver_of(tests, spacing=0.25, nodes=5)
     model = kind(solver.nodes)
     parameters, direction = np.random.default_rng(1).normal(0, 0.6, (2, solver.nodes.size))
@@ -145,10 +145,24 @@ def test_ten_times_the_noise_leaves_larger_deviations(two_bodies):
 def test_what_cannot_be_is_refused():
     specimen, zeros = tank(), np.zeros((COUNT, COUNT - 1))
     with pytest.raises(PairsError, match="sum to 0"):
-        ElectrodeTests.from_arrays(specimen, np.eye(COUNT), PATTERNS, zeros, zeros)
+        ElectrodeTests.from_arrays(specimen, np.eye(COUNT), PATTERNS, zeros, zeros, noise=NOISE)
     with pytest.raises(ShapeError, match="one per terminal"):
-        ElectrodeTests.from_arrays(specimen, CURRENTS[:, :-1], PATTERNS, zeros, zeros)
+        ElectrodeTests.from_arrays(specimen, CURRENTS[:, :-1], PATTERNS, zeros, zeros, noise=NOISE)
     with pytest.raises(ShapeError, match="voltages"):
-        ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, zeros.T, zeros)
+        ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, zeros.T, zeros, noise=NOISE)
     with pytest.raises(PairsError, match="none"):
-        ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, zeros * np.nan, zeros)
+        ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, zeros * np.nan, zeros, noise=NOISE)
+    with pytest.raises(PairsError, match="noise > 0"):
+        ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, zeros, zeros, noise=0.0)
+
+
+def test_the_unit_of_the_voltages_does_not_matter(two_bodies):
+    in_millivolt = replace(
+        two_bodies,
+        voltages=1e3 * two_bodies.voltages,
+        reference=1e3 * two_bodies.reference,
+        noise=1e3 * NOISE,
+        specimen=tank(1e3 * IMPEDANCE),
+    )
+    _, phases = phases_on_a_lattice(inversion()(two_bodies))
+    assert np.mean(phases_on_a_lattice(inversion()(in_millivolt))[1] == phases) > 0.995

@@ -110,6 +110,16 @@ def share_and_width(case, level):
     return float(held[..., inside].double().mean()), float(width)
 
 
+def test_specimens_with_an_outline_are_covered_where_they_were_calibrated():
+    on_shape = {"shape": True, "model": "2 phases", "noise": 0.01}
+    assert Case(pairs=20, sensors=30, **on_shape).outside == ()
+    assert factors_of(Case(pairs=20, sensors=30, **on_shape)) is not None
+    assert "fewer than 20 pairs" in Case(pairs=8, sensors=30, **on_shape).outside[0]  # an aquifer with eight wells
+    assert "fewer than 25 sensors" in Case(pairs=20, sensors=22, **on_shape).outside[0]
+    assert "noise below 0.1 %" in Case("2 phases", 20, 30, 1e-4, shape=True).outside[0]
+    assert Case("2 phases", 8, 22, 0.01).outside == ()  # of a rectangle
+
+
 def test_bands_hold_most_held_out_responses_and_are_narrow():
     shares, widths = np.array([[share_and_width(case, level) for case in CASES] for level in (0.5, 0.9)]).transpose(
         2, 0, 1

@@ -16,7 +16,8 @@ class ElectrodeTests:
 
     `patterns` say which potentials a reading adds and subtracts, one row per reading. A reading that is missing is NaN.
     `reference` are the readings of the same injections on the homogeneous body: only differences to it are used, which
-    frees them of what the model of the empty body lacks.
+    frees them of what the model of the empty body lacks. `noise` is the standard deviation of such a difference, beside
+    errors in proportion to it.
     """
 
     specimen: Specimen
@@ -24,13 +25,17 @@ class ElectrodeTests:
     patterns: Float[np.ndarray, "reading electrode"]
     voltages: Float[np.ndarray, "injection reading"]
     reference: Float[np.ndarray, "injection reading"]
+    noise: float
 
     @classmethod
     def from_arrays(
-        cls, specimen: Specimen, currents: Any, patterns: Any, voltages: Any, reference: Any
+        cls, specimen: Specimen, currents: Any, patterns: Any, voltages: Any, reference: Any, *, noise: float
     ) -> "ElectrodeTests":
         """From anything like arrays."""
-        return cls(specimen, *(np.asarray(one, dtype=np.float64) for one in (currents, patterns, voltages, reference)))
+        injected, read, measured, empty = (
+            np.asarray(one, dtype=np.float64) for one in (currents, patterns, voltages, reference)
+        )
+        return cls(specimen, injected, read, measured, empty, noise)
 
     def __post_init__(self) -> None:
         count = len(self.electrodes)
@@ -48,6 +53,10 @@ class ElectrodeTests:
         sums = np.abs(self.currents.sum(axis=1)).max()
         if sums > 1e-6 * np.abs(self.currents).max():
             raise PairsError(expected="currents that sum to 0", got=f"{sums:g}", remedy="what flows in must flow out")
+        if not 0 < self.noise < np.inf:
+            raise PairsError(
+                expected="noise > 0", got=self.noise, remedy="repeat a measurement: give the deviation of a voltage"
+            )
         if not self.measured.any():
             raise PairsError(expected="measured voltages", got="none", remedy="check the file")
 

@@ -19,8 +19,8 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 FEWEST_PAIRS, FEWEST_SENSORS, MOST_NOISE = 5, 20, 0.06
 #: Below so many sensors they are few; below this share of the readings the noise is low.
 FEW, LOW = 60, 0.003
-#: Calibration systems on shapes have at least this noise.
-LEAST_NOISE = 0.0009
+#: Calibration systems on shapes have at least this noise, pairs and sensors.
+LEAST_NOISE, PAIRS_ON_SHAPES, SENSORS_ON_SHAPES = 0.0009, 20, 25
 Factors = Float[Tensor, " level"]
 
 
@@ -48,15 +48,16 @@ class Case:
     @property
     def outside(self) -> tuple[str, ...]:
         """Why it is in no stratum; nothing if it is in one."""
-        reasons = []
-        if self.pairs < FEWEST_PAIRS:
-            reasons.append(f"fewer than {FEWEST_PAIRS} pairs")
-        if self.sensors < FEWEST_SENSORS:
-            reasons.append(f"fewer than {FEWEST_SENSORS} sensors")
+        reasons, where = [], " on a specimen with an outline" if self.shape else ""
+        pairs, sensors = (PAIRS_ON_SHAPES, SENSORS_ON_SHAPES) if self.shape else (FEWEST_PAIRS, FEWEST_SENSORS)
+        if self.pairs < pairs:
+            reasons.append(f"fewer than {pairs} pairs{where}")
+        if self.sensors < sensors:
+            reasons.append(f"fewer than {sensors} sensors{where}")
         if not self.noise <= MOST_NOISE:
             reasons.append(f"noise above {100 * MOST_NOISE:g} % of the readings")
         if self.shape and self.noise < LEAST_NOISE:
-            reasons.append("noise below 0.1 % of the readings on a specimen with an outline")
+            reasons.append(f"noise below 0.1 % of the readings{where}")
         if self.stratum not in _table():
             reasons.append("bands of output error are not calibrated for such cases yet")
         return tuple(reasons)

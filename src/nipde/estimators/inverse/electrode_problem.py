@@ -9,7 +9,7 @@ not span is noise.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log
+from math import exp, log
 from typing import ClassVar
 
 import numpy as np
@@ -32,6 +32,8 @@ from nipde.physics.triangles import Triangulation, triangulated
 
 #: Singular values of the currents below this share of the largest are 0.
 RANK = 1e-8
+#: Newton steps for the conductivity of the background, at most.
+BACKGROUND_STEPS = 30
 #: Barycentric coordinates at which the conductivity of a triangle is taken.
 POINTS = np.array([[4, 1, 1], [1, 4, 1], [1, 1, 4], [2, 2, 2]]) / 6
 #: Points and weights along a side.
@@ -104,12 +106,11 @@ class ElectrodeInversion:
     weight: float = 20.0
     #: Of the prior, as a share of half the width of the body.
     length: float = 0.3
-    #: Noise of a voltage in its unit, beside a share of the difference to the reference.
-    floor: float = 2.8e-3
+    #: Errors in proportion to the difference to the reference, beside the noise.
     share: float = 0.05
-    #: Deviations of a common factor of all voltages, and of an electrode's contact in units of voltage per current.
+    #: Deviations of a common factor of all voltages, and of an electrode's contact over 1 / σ of the background.
     drift: float = 0.04
-    contact: float = 0.01
+    contact: float = 0.0078
     #: Nodes of the material and triangles along the width.
     material: int = 40
     triangles: int = 50
@@ -128,19 +129,24 @@ class ElectrodeInversion:
         model = Plateaus(
             nodes, background, self.contrast, self.steepness, self.weight, self.length * half
         )  # α ∫|∇φ|² has no unit in the plane
-        variance = self.floor**2 + (self.share * differences) ** 2
+        variance = tests.noise**2 + (self.share * differences) ** 2
         system = replace(system, values=differences + empty, weights=system.weights / variance)
         parameters, near, system = self._fitted(model, solver, system)
         return ElectrodeLaw(tests, model, parameters, near, system)
 
     def _background(self, solver: ElectrodeSolver, tests: ElectrodeTests) -> tuple[float, Values]:
         """log σ of the body without inclusions, by the reference, and the voltages that it gives."""
-        combined = _combined(tests)
-        model = Homogeneous(solver.nodes)
+        model, shown = Homogeneous(solver.nodes), _combined(tests).reduced(tests.reference)
         unit = solver.predicted(model, np.zeros(1))
-        shown = combined.reduced(tests.reference)
-        value = log(float(np.sum(unit**2)) / float(np.sum(unit * shown)))
-        return value, solver.predicted(model, np.array([value]))
+        parameters = np.array([log(np.sqrt(np.sum(unit**2) / np.sum(shown**2)))])  # exact without contacts
+        for _ in range(BACKGROUND_STEPS):
+            near = solver.linearised(model, parameters)
+            slope = near.jacobian[0]
+            step = float(np.sum(slope * (shown - near.predicted)) / np.sum(slope**2))
+            parameters = parameters + np.clip(step, -2.0, 2.0)
+            if abs(step) < 1e-6:
+                break
+        return float(parameters[0]), solver.predicted(model, parameters)
 
     def _fitted(
         self, model: Plateaus, solver: ElectrodeSolver, system: ElectrodeSystem
@@ -152,7 +158,7 @@ class ElectrodeInversion:
         for _ in range(self.steps):
             near = solver.linearised(model, parameters)
             patterns = np.concatenate([contacts, near.predicted[None]])
-            deviations = np.array([self.contact] * len(contacts) + [self.drift])
+            deviations = np.array([self.contact * exp(-model.background)] * len(contacts) + [self.drift])
             system = replace(system, nuisance=LinearErrors(patterns, deviations))
             step = self._step(model, near, system, parameters)
             before, best = _objective(model, parameters, near.predicted, system), parameters
