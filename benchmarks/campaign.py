@@ -1,12 +1,13 @@
 """Work of long benchmarks: processes for it, training to the end of a budget, and an estimator judged in short."""
 
+import json
 import os
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from nipde.training.run import Run
 
 #: Seconds that work has to come to an end when nobody waits for it any more.
 GRACE = 20.0
+#: A row of a campaign, and the number of a system in it.
+Job = tuple[Any, int]
 
 
 def workers(count: int) -> ProcessPoolExecutor:
@@ -27,6 +30,19 @@ def workers(count: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         count, mp_context=get_context("spawn"), max_tasks_per_child=1, initializer=_end_with, initargs=(os.getpid(),)
     )
+
+
+def measured_systems(
+    jobs: Sequence[Job], judged: Callable[..., str], *, name: Callable[..., str], path: Callable[..., Path],
+    folder: Path, before: dict[str, Any], count: int, progress: Callable[[str], None],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Run jobs `(row, number)` that are neither in `before` nor on file; each leaves a file. All that is known then."""
+    due = [job for job in jobs if name(*job) not in before and not path(folder, *job).exists()]
+    with workers(count) as pool:
+        for done in as_completed([pool.submit(judged, *job, folder) for job in due]):
+            progress(done.result())
+    here = {one["name"]: one for one in (json.loads(each.read_bytes()) for each in sorted(folder.glob("*.json")))}
+    return list({**before, **here}.values())
 
 
 def _end_with(parent: int) -> None:

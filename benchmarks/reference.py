@@ -11,7 +11,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -126,12 +125,10 @@ def measure(
     jobs = [(row, number) for number in range(max(systems.values())) for row in rows if number < systems[row.table]]
     # What is interrupted is spread over all tables and rows.
     jobs.sort(key=lambda job: (job[1] + crc32(job[0].name.encode()) / 2**32) / systems[job[0].table])
-    due = [job for job in jobs if _name(*job) not in before and not _path(folder, *job).exists()]
-    with campaign.workers(workers) as pool:
-        for done in as_completed([pool.submit(judged, row, number, folder) for row, number in due]):
-            progress(done.result())
-    here = {one["name"]: one for one in (json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json")))}
-    return recorded(list({**before, **here}.values()))
+    known = campaign.measured_systems(
+        jobs, judged, name=_name, path=_path, folder=folder, before=before, count=workers, progress=progress
+    )
+    return recorded(known)
 
 
 def recorded(systems: list[dict[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -151,12 +150,10 @@ def measure(
     jobs += [(row, number) for number in range(max(of_rows, of_penalties)) for row, count in rows if number < count]
     jobs = [(row, number) for row, number in jobs if not only or row.name in only]
     before = {name: one for name, one in (before or {}).items() if "ratios" in one or "total-variation" in name}
-    due = [job for job in jobs if _name(*job) not in before and not _path(folder, *job).exists()]
-    with campaign.workers(workers) as pool:
-        for done in as_completed([pool.submit(judged, row, number, folder) for row, number in due]):
-            progress(done.result())
-    here = {one["name"]: one for one in (json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json")))}
-    return recorded(list({**before, **here}.values()))
+    known = campaign.measured_systems(
+        jobs, judged, name=_name, path=_path, folder=folder, before=before, count=workers, progress=progress
+    )
+    return recorded(known)
 
 
 def recorded(systems: list[dict[str, Any]]) -> dict[str, Any]:

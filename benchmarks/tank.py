@@ -17,7 +17,7 @@ from scipy.stats import norm
 from nipde.context.electrode_tests import ElectrodeTests
 from nipde.discretisation.parts import Specimen, Terminal
 from nipde.errors import NipdeError
-from nipde.estimators.inverse.electrode_problem import ElectrodeInversion, ElectrodeLaw
+from nipde.estimators.inverse.electrode_inversion import ElectrodeInversion, ElectrodeLaw
 from nipde.measurements.parse import parse
 from nipde.shape import Shape
 

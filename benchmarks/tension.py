@@ -11,7 +11,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -94,12 +93,10 @@ def measure(
     jobs = [(row, number) for number in range(max(BUDGETS[budget])) for row, count in rows if number < count]
     jobs = [(row, number) for row, number in jobs if not only or row.name in only]
     before = {name: one for name, one in (before or {}).items() if "virtual_fields" in one}
-    due = [job for job in jobs if _name(*job) not in before and not _path(folder, *job).exists()]
-    with campaign.workers(workers) as pool:
-        for done in as_completed([pool.submit(judged, row, number, folder) for row, number in due]):
-            progress(done.result())
-    here = {one["name"]: one for one in (json.loads(path.read_bytes()) for path in sorted(folder.glob("*.json")))}
-    known = [{"virtual_fields": None, **one} for one in {**before, **here}.values()]
+    known = campaign.measured_systems(
+        jobs, judged, name=_name, path=_path, folder=folder, before=before, count=workers, progress=progress
+    )
+    known = [{"virtual_fields": None, **one} for one in known]
     each = {row: [one for one in known if one["row"] == row.name] for row in (*ROWS, *PENALTIES)}
     return {
         "strain": STRAIN, "pixels": PIXELS, "triangles": TRIANGLES, "systems": known,

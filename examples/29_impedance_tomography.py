@@ -16,7 +16,7 @@ from nipde.context.electrode_tests import ElectrodeTests
 from nipde.discretisation.cut_cells import cut_cells
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen, Terminal
-from nipde.estimators.inverse.electrode_problem import ElectrodeInversion
+from nipde.estimators.inverse.electrode_inversion import ElectrodeInversion
 from nipde.grid import Axis
 from nipde.physics.conduction import Conduction
 

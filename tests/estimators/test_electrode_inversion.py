@@ -11,7 +11,9 @@ from nipde.discretisation.cut_cells import cut_cells
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen, Terminal
 from nipde.errors import PairsError, ShapeError
-from nipde.estimators.inverse.electrode_problem import ElectrodeInversion, ElectrodeSolver, _box, _system
+from nipde.estimators.inverse.electrode_inversion import ElectrodeInversion
+from nipde.estimators.inverse.electrode_solver import ElectrodeSolver, system_of
+from nipde.estimators.inverse.material_grid import material_grid
 from nipde.estimators.inverse.material_models import Homogeneous, MaternField
 from nipde.estimators.inverse.plateaus import Plateaus
 from nipde.grid import Axis, Grid
@@ -36,9 +38,8 @@ RNG = np.random.default_rng(0)
 
 
 def solver_of(tests, *, spacing=0.08, nodes=12):
-    low, high = np.array(tests.specimen.shape.region.bounds).reshape(2, 2)
-    system, _ = _system(tests)
-    grid = _box(low, high, nodes)
+    system, _ = system_of(tests)
+    grid = material_grid(tests.specimen.shape, nodes)
     return ElectrodeSolver(grid, system, triangulated(tests.specimen.shape, spacing), nodes=grid)
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from nipde.discretisation.cut_cells import CutCells
 from nipde.discretisation.links import OnLinks
-from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart, Terminal
+from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart, Terminal, check_loads
 from nipde.errors import PhysicsError
 
 #: Of x and y.
@@ -35,16 +35,8 @@ class LoadCase:
 
     def check(self, conditions: Mapping[str, Condition]) -> None:
         """Raise unless every part has the condition that its load belongs to."""
-        kinds = {"values": (DirichletPart, RobinPart), "fluxes": (NeumannPart,), "totals": (Terminal,)}
-        for name, allowed in kinds.items():
-            for part in getattr(self, name):
-                condition = conditions.get(part)
-                if not isinstance(condition, allowed):
-                    got = "no such part" if condition is None else f"{part!r}, a {type(condition).__name__}"
-                    raise PhysicsError(
-                        expected=f"{name} on a {' or '.join(one.__name__ for one in allowed)}", got=got,
-                        remedy="change the condition of the part, or name another",
-                    )  # fmt: skip
+        allowed = {"values": (DirichletPart, RobinPart), "fluxes": (NeumannPart,), "totals": (Terminal,)}
+        check_loads({kind: getattr(self, kind) for kind in allowed}, allowed, conditions)
 
     def inflow(self, cells: CutCells) -> Float[np.ndarray, " node"]:
         """What the fluxes of Neumann parts bring into every cell."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from nipde.errors import GridError
+from nipde.errors import GridError, PhysicsError
 from nipde.shape import Shape
 
 
@@ -105,3 +105,19 @@ class Specimen:
 def _check_positive(value: float, name: str) -> None:
     if not 0 < value < float("inf"):
         raise GridError(expected=f"a finite {name} > 0", got=value, remedy="state it in the units of the specimen")
+
+
+def check_loads(
+    loads: Mapping[str, Mapping[str, object]], allowed: Mapping[str, tuple[type[Condition], ...]],
+    conditions: Mapping[str, Condition],
+) -> None:  # fmt: skip
+    """Raise unless every part has a condition that its loads, by kind, belong to."""
+    for kind, by_part in loads.items():
+        for part in by_part:
+            condition = conditions.get(part)
+            if not isinstance(condition, allowed[kind]):
+                got = "no such part" if condition is None else f"{part!r}, a {type(condition).__name__}"
+                raise PhysicsError(
+                    expected=f"{kind} on a {' or '.join(one.__name__ for one in allowed[kind])}", got=got,
+                    remedy="change the condition of the part, or name another",
+                )  # fmt: skip

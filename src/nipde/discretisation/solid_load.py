@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from nipde.discretisation.parts import ClampedPart, Condition, GripPart, NeumannPart, RollerPart
+from nipde.discretisation.parts import ClampedPart, Condition, GripPart, NeumannPart, RollerPart, check_loads
 from nipde.errors import PhysicsError
 
 Vector = tuple[float, float]
@@ -31,16 +31,8 @@ class SolidLoad:
 
     def check(self, conditions: Mapping[str, Condition]) -> None:
         """Raise unless every part has the condition that its load belongs to."""
-        kinds = {"tractions": (NeumannPart,), "forces": (GripPart,), "displacements": (ClampedPart, RollerPart)}
-        for name, allowed in kinds.items():
-            for part in getattr(self, name):
-                condition = conditions.get(part)
-                if not isinstance(condition, allowed):
-                    got = "no such part" if condition is None else f"{part!r}, a {type(condition).__name__}"
-                    raise PhysicsError(
-                        expected=f"{name} on a {' or '.join(one.__name__ for one in allowed)}", got=got,
-                        remedy="change the condition of the part, or name another",
-                    )  # fmt: skip
+        allowed = {"tractions": (NeumannPart,), "forces": (GripPart,), "displacements": (ClampedPart, RollerPart)}
+        check_loads({kind: getattr(self, kind) for kind in allowed}, allowed, conditions)
 
     def scaled(self, factor: float) -> "SolidLoad":
         """All of it times a factor."""

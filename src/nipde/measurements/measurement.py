@@ -1,6 +1,7 @@
 """A measurement: pairs on a grid in stated units, where they come from, and how they were read."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,7 +66,12 @@ class Measurement:
 
     def interpretation(self) -> str:
         """The notes as text, one per line, warnings marked."""
-        return "\n".join(f"{'WARNING: ' if note.kind == 'warning' else ''}{note}" for note in self.notes)
+        return as_text(self.notes)
+
+
+def as_text(notes: Iterable[Note]) -> str:
+    """One note per line, warnings marked."""
+    return "\n".join(f"{'WARNING: ' if note.kind == 'warning' else ''}{note}" for note in notes)
 
 
 def powers(text: str) -> str:

@@ -15,7 +15,7 @@ from nipde.errors import MeasurementError, meant, naming
 from nipde.measurements.convert import convert
 from nipde.measurements.description import Description
 from nipde.measurements.locate import locate
-from nipde.measurements.measurement import Note, Source, printable
+from nipde.measurements.measurement import Note, Source, as_text, printable
 from nipde.measurements.name import name_arrays
 from nipde.measurements.outline import SMALL, STRAY
 from nipde.measurements.parse import parse
@@ -61,7 +61,7 @@ class SolidMeasurement:
 
     def interpretation(self) -> str:
         """The notes as text, one per line, warnings marked."""
-        return "\n".join(f"{'WARNING: ' if note.kind == 'warning' else ''}{note}" for note in self.notes)
+        return as_text(self.notes)
 
 
 def read_solid(
