@@ -28,7 +28,7 @@ def run(words: list[str]) -> int:
         "name",
         type=str,
         help="one of these; `tables` to refresh the tables of README and docs; "
-        "`band-factors` to calibrate the bands of output error by the campaigns `reference` and `specimens`",
+        "`band-factors` to calibrate the bands of output error by the campaigns `reference`, `specimens` and `tension`",
     )
     options.add_argument("--results", type=Path, default=Path("results"), help="folder of the records")
     options.add_argument("--quick", action="store_true", help="a short version of the measurement")
@@ -45,7 +45,7 @@ def run(words: list[str]) -> int:
     options.add_argument("--check", action="store_true", help="with `tables`: fail if a table is not current")
     chosen = options.parse_args(words)
     if chosen.name == "band-factors":
-        records = [f"{name}-{chosen.budget or 'standard'}" for name in ("reference", "specimens")]
+        records = [f"{name}-{chosen.budget or 'standard'}" for name in ("reference", "specimens", "tension")]
         path = write_factors(chosen.results, records)
         say(f"written: {path}")
         return 0

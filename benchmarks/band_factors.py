@@ -1,4 +1,4 @@
-"""Factors of the sensor inversion's bands by stratum, from the `calibration` of the campaigns `reference`, `specimens`.
+"""Factors of the sensor inversion's bands by stratum, from the `calibration` of campaigns.
 
 Every system counts alike. A factor is the smallest with which the mean share of values within bands is the level.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.record import commit, now, read_record
 from nipde.atomic import write_bytes
-from nipde.estimators.inverse.band_factors import LEVELS, Case
+from nipde.estimators.inverse.band_factors import LEVELS, Case, SolidCase
 
 TARGET = Path(__file__).resolve().parent.parent / "src/nipde/estimators/inverse/band_factors.json"
 #: A stratum with fewer systems than this has no factors.
@@ -60,6 +60,31 @@ def held(one: dict[str, Any], factors: dict[str, dict[str, Any]] | None, shares:
         name: float(share_below(one[ratios], shares, np.array(stratum[quantity][at])))
         for name, (ratios, quantity) in HELD.items()
     }
+
+
+def of_solids(systems: Sequence[dict[str, Any]], shares: Sequence[float]) -> dict[str, dict[str, Any]]:
+    """Factors of log E by stratum, from specimens of the calibration."""
+    grouped = defaultdict(list)
+    for one in systems:
+        grouped[solid_case(one).stratum].append(one["ratios"])
+    return {
+        name: {"systems": len(each), "material": [round(factor(each, shares, level), 3) for level in LEVELS]}
+        for name, each in sorted(grouped.items()) if len(each) >= FEWEST
+    }  # fmt: skip
+
+
+def held_of_solid(one: dict[str, Any], factors: dict[str, Any], shares: Sequence[float]) -> dict[str, Any]:
+    """Share of the modulus within calibrated bands of 90 %; None where there are none."""
+    stratum = factors.get(solid_case(one).stratum)
+    if stratum is None:
+        return {"within_calibrated": None}
+    at = np.array(stratum["material"][LEVELS.index(0.9)])
+    return {"within_calibrated": float(share_below(one["ratios"], shares, at))}
+
+
+def solid_case(one: dict[str, Any]) -> SolidCase:
+    """What was known of the fit of a solid."""
+    return SolidCase(one["model"], one["readings"], one["noise"] / one["size"])
 
 
 def mean_of(name: str, each: Sequence[dict[str, Any]]) -> float | None:

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.reference import NORMAL
 from nipde.context.solid_tests import SolidTests, Uncertain
 from nipde.discretisation.parts import GripPart, Specimen
 from nipde.discretisation.solid_load import SolidLoad
 from nipde.errors import NipdeError
-from nipde.estimators.inverse.solid_inversion import NORMAL, SolidInversion
+from nipde.estimators.inverse.solid_inversion import SolidInversion
 from nipde.shape import Shape
 
 SEED = 0
@@ -84,10 +85,10 @@ def found(row: Row, table: np.ndarray) -> dict[str, Any]:
     )  # fmt: skip
     law = SolidInversion(homogeneous=True)(tests)
     middle = np.array([[LENGTH / 4, WIDTH / 2]])
-    modulus, deviation = float(law.modulus_at(middle)[0]), float(law.log_deviation_at(middle)[0])
+    modulus, half = float(law.modulus_at(middle)[0]), float(law.log_half_width_at(middle)[0])
     scores = {name: round(float(value), 2) for name, value in law.outlier_test.scores.items()}
     return {
-        "name": row.name, "points": len(seen), "modulus": modulus, "modulus_half": NORMAL * deviation * modulus,
+        "name": row.name, "points": len(seen), "modulus": modulus, "modulus_half": half * modulus,
         "poisson": law.poisson, "poisson_half": NORMAL * law.poisson_deviation, "scores": scores,
         **{name: law.summary[name] for name in ("chi_square", "noise", "correlation")},
     }  # fmt: skip

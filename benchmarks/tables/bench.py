@@ -9,7 +9,7 @@ def tension(measured: dict[str, Any]) -> str:
     """Camera points to the modulus."""
     head = (
         "test", "material", "noise in px", "unknown", "specimens", "mean abs log E", "worst", "phases",
-        "bands of 90 % hold", "χ²", "alarms", "mean error of ν", "Tikhonov", "total variation",
+        "bands of 90 % hold", "calibrated ones", "χ²", "alarms", "mean error of ν", "Tikhonov", "total variation",
         "virtual fields: log E, ν", "processor time",
     )  # fmt: skip
     beside = {
@@ -25,6 +25,7 @@ def tension(measured: dict[str, Any]) -> str:
         (row["test"], row["material"], f"{row['noise']:g}", ", ".join(row["unknown"]), str(row["systems"]),
          f"{row['log_mean']:.4f}", f"{row['log_worst']:.4f}",
          f"{100 * row['phases_inside']:.1f} %" if row["material"] == "two phases" else "", percent(row["within"]),
+         "" if row.get("within_calibrated") is None else percent(row["within_calibrated"]),
          f"{row['chi_square']:.2f}", str(round(row["rings"] * row["systems"])),
          "" if row["ratio_within"] is None else f"{row['ratio_error']:.4f}", other(row, "tikhonov"),
          other(row, "total-variation"), "{:.4f}, {:.4f}".format(*fields) if (fields := row["virtual_fields"]) else "",

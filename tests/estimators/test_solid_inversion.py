@@ -12,11 +12,13 @@ from nipde.errors import PairsError, PhysicsError, ShapeError
 from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.material_models import Homogeneous, MaternField
 from nipde.estimators.inverse.nuisance import LinearErrors
-from nipde.estimators.inverse.solid_inversion import NORMAL, SolidInversion
+from nipde.estimators.inverse.solid_inversion import SolidInversion
 from nipde.estimators.inverse.solid_problem import SolidProblem
 from nipde.physics.plane_elasticity import PlaneElasticity
 from nipde.shape import Shape
 
+#: Half width of a band of 90 % over the deviation.
+NORMAL = 1.645
 SQUARE, POISSON = Shape.rectangle(1.0, 1.0), 0.3
 CLAMPED = Specimen(SQUARE, {"left": ClampedPart()})
 TENSION, SHEAR = SolidLoad(tractions={"right": (1.0, 0.0)}), SolidLoad(tractions={"right": (0.0, 0.4)})

@@ -9,7 +9,8 @@ import pytest
 from nipde.discretisation.parts import ClampedPart, GripPart, RollerPart
 from nipde.errors import MeasurementError, NipdeError
 from nipde.estimators.inverse.solid_inversion import SolidInversion
-from nipde.measurements.solid_file import Bench, outward_normal, read_solid
+from nipde.measurements.bench import Bench, outward_normal
+from nipde.measurements.solid_file import read_solid
 from nipde.shape import Shape
 
 #: A plate of 60 × 30 mm.
@@ -370,3 +371,56 @@ def test_a_part_has_either_a_traction_or_a_force(tmp_path):
     bench = Bench(("left",), None, (GRIP,), ({"right": "1 MPa"},), thickness="1 mm")
     with pytest.raises(NipdeError, match="part 'right', expected one condition for every part"):
         read_plate(tmp_path, bench)
+
+
+# Forces of a load cell
+
+
+def with_force(folder, forces, *, name="cell.csv"):
+    """A table with a column of the load cell."""
+    rows = [
+        f"{x},{y},{u!r},{v!r},{force}"
+        for (x, y), (u, v), force in zip(POINTS.tolist(), STRETCHED.tolist(), forces, strict=True)
+    ]
+    (folder / name).write_text("\n".join(["X,Y,U,V,Force", *rows]) + "\n")
+    return folder / name
+
+
+CELL = Bench(clamped=("left",), forces=({"right": "Force"},), thickness="2 mm")
+IN_KN = {**MM, "Force": "kN"}
+
+
+def test_a_force_is_the_median_of_its_column(tmp_path):
+    forces = np.where(np.arange(len(POINTS)) % 2, 1.2004, 1.1998)
+    found = read_plate(tmp_path, CELL, files=[with_force(tmp_path, forces)], units=IN_KN)
+    (load,) = found.tests.loads
+    assert load.forces["right"] == pytest.approx((np.median(forces) * 1000 / 2, 0.0), rel=1e-12)  # N/mm
+    typed = read_plate(tmp_path, Bench(("left",), forces=({"right": "1.2001 kN"},), thickness="2 mm"))
+    assert load.forces["right"] == pytest.approx(typed.tests.loads[0].forces["right"], rel=1e-9)
+
+
+def test_every_file_has_its_own_force(tmp_path):
+    files = [with_force(tmp_path, [one] * len(POINTS), name=f"{one}.csv") for one in (1.0, 2.5)]
+    found = read_plate(tmp_path, CELL, files=files, units=IN_KN)
+    assert [load.forces["right"][0] for load in found.tests.loads] == pytest.approx([500.0, 1250.0])
+
+
+@pytest.mark.parametrize(
+    ("column", "units", "expected"),
+    [
+        (np.linspace(1.0, 1.2, len(POINTS)), IN_KN, "one force, within 1 %, in all rows of a test"),
+        (np.full(len(POINTS), np.nan), IN_KN, "one force, within 1 %, in all rows of a test"),
+        (np.ones(len(POINTS)), MM, "its unit"),
+    ],
+)
+def test_columns_that_are_no_force_are_refused(tmp_path, column, units, expected):
+    with pytest.raises(MeasurementError) as error:
+        read_plate(tmp_path, CELL, files=[with_force(tmp_path, column)], units=units)
+    assert error.value.expected == expected
+
+
+def test_a_file_without_the_column_is_named(tmp_path):
+    files = [with_force(tmp_path, [1.0] * len(POINTS)), camera(tmp_path)]
+    with pytest.raises(MeasurementError, match="camera") as error:
+        read_plate(tmp_path, CELL, files=files, units=IN_KN)
+    assert "'Force'" in error.value.expected

@@ -16,7 +16,8 @@ from nipde.discretisation.parts import ClampedPart, Specimen
 from nipde.discretisation.solid_load import SolidLoad
 from nipde.errors import NipdeError
 from nipde.estimators.inverse.solid_inversion import SolidInversion
-from nipde.measurements.solid_file import Bench, SolidMeasurement, read_solid
+from nipde.measurements.bench import Bench
+from nipde.measurements.solid_file import SolidMeasurement, read_solid
 from nipde.physics.plane_elasticity import PlaneElasticity
 from nipde.report.files import DIGESTS
 from nipde.report.files import SOLID_NAMES as NAMES

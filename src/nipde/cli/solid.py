@@ -9,7 +9,8 @@ from nipde.cli.terminal import one_thread, progress, say
 from nipde.context.solid_tests import Uncertain
 from nipde.errors import MeasurementError
 from nipde.estimators.inverse.solid_inversion import SolidInversion
-from nipde.measurements.solid_file import Bench, read_solid
+from nipde.measurements.bench import Bench
+from nipde.measurements.solid_file import read_solid
 from nipde.report.files import SOLID_NAMES, check_folder
 from nipde.report.solid_report import SolidDiscovery
 
@@ -17,7 +18,7 @@ OPTIONS = {
     "--clamped": "solids: parts of the outline that cannot move, such as left,'hole 1'",
     "--roller": "solids: parts that cannot move along x or y, such as left=x,bottom=y",
     "--force": "solids: resultant force on a rigid grip, such as right='1200 N' along the outward normal, or "
-    "right='0 N : 300 N' along x and y; of several tests separated by semicolons",
+    "right='0 N : 300 N' along x and y, or right=Force, a column of the file; of several tests separated by semicolons",
     "--traction": "solids: force per area on a part, such as right='106 MPa'",
     "--displacement": "solids: of a part that is moved, such as right='0.1 mm'; without a force, moduli are ratios",
     "--rotating": "solids: grips that may turn",

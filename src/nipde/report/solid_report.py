@@ -19,7 +19,8 @@ from nipde.atomic import atomic_folder
 from nipde.context.solid_tests import SolidTests
 from nipde.errors import needing
 from nipde.kernels.prediction_bands import OutlierTest
-from nipde.measurements.solid_file import STRESS, SolidMeasurement
+from nipde.measurements.bench import STRESS
+from nipde.measurements.solid_file import SolidMeasurement
 from nipde.report.files import SOLID_NAMES, check_folder, write_digests
 from nipde.report.numbers import number, percent
 from nipde.report.page.page import environment, text_of
@@ -73,8 +74,14 @@ class SolidResult(Protocol):
     def log_modulus_at(self, points: Float[np.ndarray, "point 2"]) -> Float[np.ndarray, " point"]:
         """log E."""
 
-    def log_deviation_at(self, points: Float[np.ndarray, "point 2"]) -> Float[np.ndarray, " point"]:
-        """Its standard deviation."""
+    def log_half_width_at(
+        self, points: Float[np.ndarray, "point 2"], *, level: float = 0.9
+    ) -> Float[np.ndarray, " point"]:
+        """Of its band."""
+
+    @property
+    def uncalibrated(self) -> tuple[str, ...]:
+        """Why bands are not calibrated; nothing where they are."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,7 @@ class SolidDiscovery:
     def fields(self) -> dict[str, Float[np.ndarray, "x y"]]:
         """E with both ends of its band, NaN outside."""
         points = np.stack(np.meshgrid(*self.axes, indexing="ij"), axis=-1)[self.inside]
-        log, width = self.law.log_modulus_at(points), self._half * self.law.log_deviation_at(points)
+        log, width = self.law.log_modulus_at(points), self.law.log_half_width_at(points, level=self.level)
         found = {}
         for name, values in (("modulus", log), ("modulus_low", log - width), ("modulus_high", log + width)):
             found[name] = np.full(self.inside.shape, np.nan)
@@ -171,11 +178,13 @@ class SolidDiscovery:
 
     def coverage(self) -> str:
         """Whether bands are known to hold."""
-        return (
-            "Not calibrated: bands are those of the posterior. On simulated tests they held from half to all of the "
-            "modulus, by kind of test (how-to “Young's modulus from a tensile test”, results). They hold what is "
-            "stated of noise, supports and loads, and nothing else."
-        )
+        stated = "They hold what is stated of noise, supports and loads, and nothing else."
+        if self.law.uncalibrated:
+            return (
+                f"Not calibrated ({'; '.join(self.law.uncalibrated)}): bands are those of the posterior, which were "
+                f"often too narrow on simulated tests. {stated}"
+            )
+        return f"Bands of the modulus are calibrated on simulated tests of other specimens. {stated}"
 
     def fit(self) -> str:
         """Residuals over the noise, and what rings."""

@@ -21,6 +21,8 @@ FEWEST_PAIRS, FEWEST_SENSORS, MOST_NOISE = 5, 20, 0.06
 FEW, LOW = 60, 0.003
 #: Calibration systems on shapes have at least this noise, pairs and sensors.
 LEAST_NOISE, PAIRS_ON_SHAPES, SENSORS_ON_SHAPES = 0.0009, 20, 25
+#: Calibration specimens that are plane solids: readings at least, and the range of their noise.
+READINGS_OF_SOLIDS, NOISE_OF_SOLIDS = 150, (0.0002, 0.03)
 Factors = Float[Tensor, " level"]
 
 
@@ -61,6 +63,40 @@ class Case:
         if self.stratum not in _table():
             reasons.append("bands of output error are not calibrated for such cases yet")
         return tuple(reasons)
+
+
+@dataclass(frozen=True)
+class SolidCase:
+    """The same of a plane solid; readings are components of displacements."""
+
+    model: str
+    readings: int
+    #: As a share of the displacements' root mean square.
+    noise: float
+
+    @property
+    def stratum(self) -> str:
+        """Its name."""
+        kinds = {"homogeneous": "one value", "smooth": "smooth", "2 phases": "phases", "3 phases": "phases"}
+        return f"{kinds.get(self.model, self.model)}, solid"
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Why it is in no stratum; nothing if it is in one."""
+        least, most = NOISE_OF_SOLIDS
+        reasons = []
+        if self.readings < READINGS_OF_SOLIDS:
+            reasons.append(f"fewer than {READINGS_OF_SOLIDS} readings of displacements")
+        if not least <= self.noise <= most:
+            reasons.append(f"noise not within {100 * least:g} to {100 * most:g} % of the displacements")
+        if self.stratum not in _table():
+            reasons.append(f"no solids of this kind, {self.model}, were calibrated")
+        return tuple(reasons)
+
+
+def solid_factors(case: SolidCase) -> dict[float, float] | None:
+    """Of log E by level; None outside of the strata."""
+    return None if case.outside else dict(zip(LEVELS, _table()[case.stratum]["material"], strict=True))
 
 
 def factors_of(case: Case) -> tuple[Factors, Factors] | None:

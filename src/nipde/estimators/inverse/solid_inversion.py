@@ -11,9 +11,12 @@ import scipy.linalg as dense
 import scipy.sparse as sparse
 import torch
 from jaxtyping import Float
+from scipy.stats import norm
 
 from nipde.context.solid_tests import SolidTests
 from nipde.discretisation.solid_load import SolidLoad
+from nipde.errors import KernelError
+from nipde.estimators.inverse.band_factors import SolidCase, solid_factors
 from nipde.estimators.inverse.inverse_problem import Candidate
 from nipde.estimators.inverse.material_models import Homogeneous, Penalty
 from nipde.estimators.inverse.nuisance import LinearErrors
@@ -28,8 +31,6 @@ from nipde.physics.plane_elasticity import PlaneElasticity
 MATERIAL, SOLVER = 40, 56
 #: Correlations of smooth fields beside the usual one.
 SMOOTHER = (3.0, 1.5)
-#: Half width of a band of 90 % over the deviation.
-NORMAL = 1.645
 #: Precision of the mean of log E where no force is known, in units of all others together.
 MEAN_IS_GIVEN = 1e3
 Points = Float[np.ndarray, "point 2"]
@@ -158,6 +159,27 @@ class SolidLaw:
     def log_deviation_at(self, points: Points) -> Float[np.ndarray, " point"]:
         """Standard deviation of log E."""
         return self.posterior.log_deviation_at(self._in_box(points))
+
+    def log_half_width_at(self, points: Points, *, level: float = 0.9) -> Float[np.ndarray, " point"]:
+        """Half width of bands on log E: calibrated ones where there are such, otherwise those of the posterior."""
+        factors = None if self.uncalibrated else solid_factors(self._case)
+        if factors is not None and level not in factors:
+            raise KernelError(
+                expected=f"a level among {', '.join(map(str, factors))}", got=level, remedy="use one of them"
+            )
+        return (norm.ppf((1 + level) / 2) if factors is None else factors[level]) * self.log_deviation_at(points)
+
+    @cached_property
+    def uncalibrated(self) -> tuple[str, ...]:
+        """Why bands are those of the posterior alone; nothing where they are calibrated."""
+        without = () if self.tests.has_force else ("no force is known",)
+        return (*without, *self._case.outside)
+
+    @property
+    def _case(self) -> SolidCase:
+        problem = self.problem
+        noise = float(np.median(problem.deviation[problem.measured]))
+        return SolidCase(self.choice.name, problem.count, noise / problem.size)
 
     @property
     def poisson(self) -> float:
