@@ -32,6 +32,8 @@ MEASUREMENTS = {
     "processes": "two training processes against one: loss curves, and one of them killed",
     "throughput": "samples per second of training against the bare loop",
     "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
+    "array-jobs": "100,000 systems by four jobs, two of them killed, against one run",
+    "dask-tasks": "tasks per second of a dask scheduler to 100,000 tasks that do nothing",
     "mechanics": "nonlinear bodies: consistency, orders, published energies, and the cost of a solve",
     "formats": "every file format, clean, with gaps, scattered, with marked gaps, without units",
     "mistakes": "150 mistakes with files: typed errors, warnings, or shown in the print",

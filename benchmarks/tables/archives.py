@@ -64,3 +64,39 @@ def kills(measured: dict[str, Any]) -> str:
          measured["only_missing_recomputed"]),
     ]  # fmt: skip
     return table(("killed", "times", "same digest as undisturbed", "only missing shards recomputed"), rows)
+
+
+def array_jobs(measured: dict[str, Any]) -> str:
+    """Each process of the archive by jobs, beside the one run."""
+    jobs, killed = measured["by_jobs"], measured["by_jobs"]["killed"]
+    kept = jobs["kept_by_the_killed"]
+    rows = [(f"job {job}", row) for job, row in jobs["jobs"].items()]
+    rows += [(f"job {job}, killed with {kept[job]} systems ready, again", row) for job, row in jobs["again"].items()]
+    rows += [("job 1 again, nothing to do", jobs["a_finished_job_again"]), ("merge", jobs["merge"])]
+    rows += [("all in one process", measured["one_run"])]
+    lines = [(name, row["computed"], f"{row['seconds']:.0f}", f"{row['processor_seconds']:.0f}") for name, row in rows]
+    outcome = "the same digest" if measured["same_digest"] else "ANOTHER DIGEST"
+    return "\n".join([
+        f"{measured['systems']} systems at {measured['grid']}² with {measured['pairs']} pairs in {measured['shards']} "
+        f"shards by {measured['jobs']} jobs at once, jobs {' and '.join(map(str, killed))} killed (SIGKILL): {outcome} "
+        "as one run.\n",
+        table(("process", "systems computed", "seconds", "processor seconds"), lines),
+    ])  # fmt: skip
+
+
+def dask_tasks(measured: dict[str, Any]) -> str:
+    """Tasks per second, by number of tasks."""
+    rows = [
+        (row["tasks"], f"{row['seconds']:.1f}", f"{row['per_second']:.0f}",
+         f"{row['tasks'] / row['client_and_scheduler_processor_seconds']:.0f}",
+         f"{row['client_and_scheduler_peak_mib']:.0f}")
+        for row in measured["rows"]
+    ]  # fmt: skip
+    head = (
+        "tasks",
+        "seconds",
+        "tasks/s",
+        "tasks per processor second of scheduler and client",
+        "their peak memory, MiB",
+    )
+    return f"Two dask workers, tasks that return a record and do nothing else:\n\n{table(head, rows)}"
