@@ -34,6 +34,7 @@ MEASUREMENTS = {
     "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
     "array-jobs": "100,000 systems by four jobs, two of them killed, against one run",
     "dask-tasks": "tasks per second of a dask scheduler to 100,000 tasks that do nothing",
+    "cost-model": "bytes, files and processor time of runs as predicted, and forecasts for 10⁵ and 10⁶ systems at 256²",
     "mechanics": "nonlinear bodies: consistency, orders, published energies, and the cost of a solve",
     "formats": "every file format, clean, with gaps, scattered, with marked gaps, without units",
     "mistakes": "150 mistakes with files: typed errors, warnings, or shown in the print",

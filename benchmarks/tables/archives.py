@@ -100,3 +100,49 @@ def dask_tasks(measured: dict[str, Any]) -> str:
         "their peak memory, MiB",
     )
     return f"Two dask workers, tasks that return a record and do nothing else:\n\n{table(head, rows)}"
+
+
+def cost_model(measured: dict[str, Any]) -> str:
+    """Predictions beside what was measured, then the forecasts and what gives way first."""
+    rows = []
+    for row in measured["rows"]:
+        said, found = row["predicted"], row["measured"]
+        rows.append((
+            f"{row['systems']} × {row['pairs']} at {row['grid']}²", f"{said['processor_seconds']:.1f}",
+            f"{found['processor_seconds']:.1f}", f"{100 * (row['ratio']['processor_seconds'] - 1):+.0f} %",
+            f"{100 * (row['ratio']['check_processor_seconds'] - 1):+.0f} %",
+            said["bytes"] - found["bytes"], said["files"] - found["files"],
+        ))  # fmt: skip
+    head = (
+        "run",
+        "predicted, processor s",
+        "measured",
+        "difference",
+        "of the merge",
+        "bytes too many",
+        "files too many",
+    )
+    lines = (
+        ("storage, TB", lambda one: f"{one['bytes'] / 1e12:.2f}"),
+        ("shards; files", lambda one: f"{one['shards']:,}; {one['files']:,}"),
+        ("manifest, MB", lambda one: f"{one['manifest_bytes'] / 1e6:.1f}"),
+        ("core hours", lambda one: f"{one['core_hours']:.0f}"),
+        ("hours", lambda one: f"{one['hours']:.1f}"),
+        ("merge by one thread, hours", lambda one: f"{one['merge_hours']:.1f}"),
+        ("failures expected", lambda one: f"{one['failures']:.2g}"),
+        ("core hours lost by them", lambda one: f"{one['lost_core_hours']:.2g}"),
+        ("storage must take, MB/s", lambda one: f"{one['bandwidth'] / 1e6:.0f}"),
+        ("cost at these prices", lambda one: f"{one['cost']:.0f}"),
+        ("gives way first, share of its limit", lambda one: "; ".join(
+            f"{limit['what']} {100 * limit['value'] / limit['limit']:.0f} %" for limit in one["limits"][:4])),
+    )  # fmt: skip
+    machines = measured["machines"]
+    forecast = [(name, *(show(one) for one in measured["sets"])) for name, show in lines]
+    return "\n".join([
+        table(head, rows),
+        f"Forecast for 32 pairs at 256² on {machines['cores']} cores of this kind. Assumed, not measured: "
+        f"{machines['failures']:g} failures per core hour, {machines['restart_hours']:g} hours until a job runs again, "
+        f"jobs of at most {machines['job_hours']:g} hours, {machines['price_core_hour']:g} per core hour, "
+        f"{machines['price_terabyte_month']:g} per TB and month for {machines['months']:g} months.\n",
+        table(("set of", *(f"{one['systems']:,} systems" for one in measured["sets"])), forecast),
+    ])  # fmt: skip

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jsonargparse import ArgumentParser, Namespace
+from rich.filesize import decimal
 
 from nipde.cli.arguments import ConfigFile, add_storage_options, array_job, new_address, parser, whole
 from nipde.cli.terminal import progress, say
 from nipde.data.array_jobs import generate_share, merge_shares, share_of
+from nipde.data.cost import calibrate, estimate
 from nipde.data.generation import Progress, generate
 from nipde.data.plan import Plan
 from nipde.data.problems import described, problem, problem_names
@@ -33,12 +35,28 @@ def run(words: list[str]) -> int:
     options = _parser(recipe).parse_args(words[1:])
     values = {field.name: options[_name(field)] for field in dataclasses.fields(recipe)}
     plan = Plan(recipe(**values), options.systems, options.seed, options.split, options.shard_systems)
-    ways = [name for name in ("shard", "merge", "scheduler") if options[name]]
+    ways = [name for name in ("shard", "merge", "scheduler", "dry_run") if options[name]]
     if len(ways) > 1:
-        raise UsageError(expected="one of --shard, --merge, --scheduler", got=" and ".join(f"--{way}" for way in ways),
+        got = " and ".join("--" + way.replace("_", "-") for way in ways)
+        raise UsageError(expected="one of --shard, --merge, --scheduler, --dry-run", got=got,
                          remedy="give one at a time")  # fmt: skip
-    say(_share(plan, options) if options.shard else _all(plan, options))
+    say(_forecast(plan) if options.dry_run else _share(plan, options) if options.shard else _all(plan, options))
     return 0
+
+
+def _forecast(plan: Plan) -> str:
+    """What the archive will take, by a few systems made in a folder that is removed again."""
+    plan.recipe.ready()
+    speed = calibrate(plan)
+    found = estimate(plan, speed)
+    near = found.limits[0]
+    return "\n".join([
+        f"{plan.systems} systems: {decimal(found.bytes)} in {found.files} files, {plan.shards} shards of "
+        f"{plan.systems_per_shard} systems",
+        f"{speed.system_seconds:.2g} s per system: {found.core_hours:.2g} core hours on cores like this one, "
+        f"then {found.merge_hours:.2g} hours to check every byte by one thread",
+        f"nearest limit: {near.what}, {near.value:.3g} of {near.limit:.3g}",
+    ])  # fmt: skip
 
 
 def _all(plan: Plan, options: Namespace) -> str:
@@ -109,6 +127,9 @@ def _parser(recipe: type[Recipe]) -> ArgumentParser:
         "--merge", type=whole(), default=None, metavar="N",
         help="after N such jobs: check every byte, write the manifest, or name the jobs to run again",
     )  # fmt: skip
+    options.add_argument(
+        "--dry-run", action="store_true", help="make a few systems on trial, say what all would take, write nothing"
+    )
     options.add_argument(
         "--shard-systems", type=whole(0), default=0, help="systems per shard file; 0 for a choice by size"
     )

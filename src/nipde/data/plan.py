@@ -63,7 +63,8 @@ class Plan:
         if recipe.fine_shape is not None:
             values += math.prod(recipe.fine_shape) * len(quantities.hidden.components)
         system_bytes = np.dtype(recipe.precision).itemsize * values
-        systems = self.shard_systems or min(SHARD_BYTES // system_bytes, -(-self.systems // SHARDS))
+        by_size = min(SHARD_BYTES // system_bytes, -(-self.systems // SHARDS))
+        systems = self.shard_systems or max(by_size, -(-self.systems // MOST_SHARDS))
         return int(np.clip(systems, 1, self.systems))
 
     @property
