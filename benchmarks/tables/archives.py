@@ -1,5 +1,6 @@
 """Tables of making and keeping archives: cost of generation, damage to files, runs killed."""
 
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks.tables.markdown import table
@@ -122,7 +123,7 @@ def cost_model(measured: dict[str, Any]) -> str:
         "bytes too many",
         "files too many",
     )
-    lines = (
+    lines: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
         ("storage, TB", lambda one: f"{one['bytes'] / 1e12:.2f}"),
         ("shards; files", lambda one: f"{one['shards']:,}; {one['files']:,}"),
         ("manifest, MB", lambda one: f"{one['manifest_bytes'] / 1e6:.1f}"),
