@@ -100,7 +100,10 @@ def dask_tasks(measured: dict[str, Any]) -> str:
         "tasks per processor second of scheduler and client",
         "their peak memory, MiB",
     )
-    return f"Two dask workers, tasks that return a record and do nothing else:\n\n{table(head, rows)}"
+    said = f"Two dask workers, tasks that return a record and do nothing else:\n\n{table(head, rows)}"
+    for tasks in measured["not_run"]:
+        said += f"\n{tasks:,} tasks were not run: by the row before they would have taken more than 15 minutes here.\n"
+    return said
 
 
 def cost_model(measured: dict[str, Any]) -> str:
