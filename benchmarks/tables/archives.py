@@ -4,6 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.tables.markdown import table
+from nipde.data.cost import Speed, estimate
+from nipde.data.darcy import DarcyRecipe
+from nipde.data.plan import Plan
 
 
 def generation(measured: dict[str, Any]) -> str:
@@ -76,12 +79,21 @@ def array_jobs(measured: dict[str, Any]) -> str:
     rows += [("job 1 again, nothing to do", jobs["a_finished_job_again"]), ("merge", jobs["merge"])]
     rows += [("all in one process", measured["one_run"])]
     lines = [(name, row["computed"], f"{row['seconds']:.0f}", f"{row['processor_seconds']:.0f}") for name, row in rows]
+    # The cost model, calibrated on job 1 alone: what a job with nothing to do takes is its start.
+    start, share, whole = jobs["a_finished_job_again"], jobs["jobs"]["1"], measured["one_run"]["processor_seconds"]
+    per_system = (share["processor_seconds"] - start["processor_seconds"]) / share["computed"]
+    plan = Plan(DarcyRecipe(nodes=measured["grid"], pairs=measured["pairs"]), systems=measured["systems"])
+    found = estimate(plan, Speed(per_system, shard_seconds=0.0, check_seconds_per_byte=0.0))
+    predicted = 3600 * found.core_hours + start["processor_seconds"]
     outcome = "the same digest" if measured["same_digest"] else "ANOTHER DIGEST"
     return "\n".join([
         f"{measured['systems']} systems at {measured['grid']}² with {measured['pairs']} pairs in {measured['shards']} "
         f"shards by {measured['jobs']} jobs at once, jobs {' and '.join(map(str, killed))} killed (SIGKILL): {outcome} "
         "as one run.\n",
         table(("process", "systems computed", "seconds", "processor seconds"), lines),
+        f"The cost model, calibrated on job 1 alone, says {predicted:.0f} processor seconds for the one run (measured "
+        f"{whole:.0f}, {100 * (predicted / whole - 1):+.0f} %), {found.files} files ({measured['files']}) and "
+        f"{found.bytes} bytes ({measured['bytes']}). Seconds are those of a machine that was busy with other work.\n",
     ])  # fmt: skip
 
 
