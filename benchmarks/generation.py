@@ -16,8 +16,9 @@ from scipy.sparse.linalg import splu
 
 from benchmarks.timing import in_fresh_process
 from nipde.data.archive import BY_SYSTEM
+from nipde.data.cluster import local_cluster
 from nipde.data.darcy import DarcyRecipe
-from nipde.data.generation import generate, keep_freed_memory, local_cluster
+from nipde.data.generation import generate, keep_freed_memory
 from nipde.data.layout import metadata_files, stored, write_shard
 from nipde.data.plan import Plan
 from nipde.data.storage import Storage

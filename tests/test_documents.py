@@ -56,6 +56,13 @@ def test_the_page_on_interoperability_runs_in_an_empty_folder(tmp_path):
     assert left == {"mine.safetensors", "shared", "advection11", "advection11.hdf5"}
 
 
+def test_the_cost_model_of_the_page_on_large_sets_runs():
+    code = "\n".join(blocks("python", document="docs/how-to/scaling.md"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1.70 TB in 200016 files, 0.22 hours, cost 410\n")
+
+
 @pytest.mark.slow
 def test_the_page_on_solids_runs():
     code = "\n".join(blocks("python", document="docs/how-to/solids.md"))

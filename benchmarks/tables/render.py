@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.tables.archives import generation, integrity, kills
+from benchmarks.tables.archives import array_jobs, cost_model, dask_tasks, generation, integrity, kills
 from benchmarks.tables.bench import steel_plate, tank, tension
 from benchmarks.tables.conditioned import conditioned, cost, laws
 from benchmarks.tables.darcy import darcy
@@ -50,6 +50,9 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "processes": processes,
     "throughput": throughput,
     "generation": generation,
+    "array-jobs": array_jobs,
+    "dask-tasks": dask_tasks,
+    "cost-model": cost_model,
     "integrity": integrity,
     "kills": kills,
     "mechanics": mechanics,

@@ -88,6 +88,29 @@ def test_two_processes_do_what_one_does(measured):
     assert found["bitwise_after_kills"]
 
 
+def test_jobs_that_were_killed_make_the_archive_of_one_run(measured):
+    found = measured("array-jobs")
+    assert found["same_digest"]
+    jobs = found["by_jobs"]
+    computed = {row: sum(each["computed"] for each in jobs[row].values()) for row in ("jobs", "again")}
+    assert sum(computed.values()) + sum(jobs["kept_by_the_killed"].values()) == found["systems"]
+    assert jobs["a_finished_job_again"]["computed"] == jobs["merge"]["computed"] == 0
+    assert "run again --shard" in jobs["merge_before_they_ran_again"]
+
+
+def test_runs_cost_what_was_predicted(measured):
+    found = measured("cost-model")
+    for row in found["rows"]:
+        assert row["ratio"]["files"] == 1
+        assert row["ratio"]["bytes"] == pytest.approx(1, abs=1e-3)
+        assert 0.5 < row["ratio"]["processor_seconds"] < 2  # of half a second; 0.75 to 1.25 at the record's size
+    assert found["sets"][0]["bytes"] == pytest.approx(1.7e12, rel=0.01)
+
+
+def test_tasks_are_counted(measured):
+    assert all(row["per_second"] > 1 for row in measured("dask-tasks")["rows"])
+
+
 def test_throughput_is_counted(measured):
     rows = measured("throughput")["rows"]  # ten steps say nothing of the ratio
     assert all(row["bare_per_second"] > 0 and row["trained_per_second"] > 0 for row in rows)

@@ -38,6 +38,7 @@ TABLE = {
     "generate darcy --out new --systems 2 --grid 5 --pairs 2 --workers 1": {
         "--out": [*FOLDER, "foo://x", "http://127.0.0.1:9/x", "adir"], "--systems": COUNT, "--seed": NATURAL,
         "--workers": COUNT, "--grid": ["1", "0", "-3", "x"], "--pairs": COUNT, "--shard-systems": NATURAL,
+        "--shard": ["0/4", "5/4", "1/0", "-1/4", "1", "x", "1/x", "1.5/4", "/", NUL], "--merge": COUNT,
         "--split": ["1", "[0.5,0.6,0.7]", "[1,-1,1]", "[nan,0,1]", "x"], "--precision": CHOICE,
         "--storage-options": STORAGE, "--phases": ["[1,-3]", "[]", "x"], "--face-mean": CHOICE,
         "--config": ["nowhere.yaml", "good.npz", "adir", NUL, "/dev/zero", "deep.json"],

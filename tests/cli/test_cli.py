@@ -28,6 +28,28 @@ def test_generate_takes_every_option_the_issue_names(tmp_path, capsys):
     assert recipe.load_alpha == (1.0, 2.0, 4.0)
 
 
+def test_jobs_of_an_array_and_their_merge(made, tmp_path, capsys):
+    words = ["generate", "darcy", "--grid", "11", "--systems", "12", "--pairs", "5", "--workers", "1", "--seed", "4",
+             "--out", str(tmp_path / "a")]  # fmt: skip
+    assert main([*words, "--shard", "2/2"]) == 0
+    assert "job 2 of 2: 6 of 12 shards, 6 systems ready (6 computed now)" in capsys.readouterr().out
+    assert main([*words, "--merge", "2"]) == 2
+    assert "run again --shard 1/2" in capsys.readouterr().err
+    assert main([*words, "--shard", "1/2"]) == 0
+    assert main([*words, "--merge", "2"]) == 0
+    assert nipde.open_archive(tmp_path / "a", verify=True).digest == nipde.open_archive(made).digest
+
+
+def test_a_dry_run_says_what_it_would_take_and_writes_nothing(tmp_path, capsys):
+    words = ["--grid", "9", "--pairs", "2", "--systems", "1000000", "--out", str(tmp_path / "a")]
+    assert main(["generate", "darcy", *words, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "1000000 systems: 1.7 GB in 246 files, 39 shards of 25890 systems" in said
+    assert "core hours" in said
+    assert not (tmp_path / "a").exists()
+    assert main(["generate", "darcy", *words, "--dry-run", "--merge", "3"]) == 2
+
+
 def test_options_may_come_from_a_file(tmp_path):
     (tmp_path / "plan.yaml").write_text("grid: 11\nsystems: 10\npairs: 3\nphases: [2.0, 1.0]\n")
     assert main(["generate", "darcy", "--config", str(tmp_path / "plan.yaml"), "--workers", "1",

@@ -114,6 +114,7 @@ def test_ctrl_c_says_how_to_go_on_and_nothing_else(workers, tmp_path):
 def test_a_scheduler_that_is_not_there_is_said_to_be_missing(plan, tmp_path):
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), pytest.raises(ArchiveError, match="start one"):
         generate(plan, tmp_path / "run", scheduler="tcp://127.0.0.1:9")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_full_disk_is_an_error_and_leaves_nothing_half_written(plan, made, tmp_path):
@@ -141,4 +142,4 @@ def test_records_count_only_with_their_files(plan, tmp_path):
     from nipde.data.storage import Storage
 
     storage = Storage(str(tmp_path / "run"))
-    assert module._intact_record(plan, storage, 0) is None  # records go when the manifest comes
+    assert module.intact_record(plan, storage, 0, fixed="") is None  # records go when the manifest comes

@@ -13,7 +13,7 @@ import pytest
 from nipde.data.archive import BY_SYSTEM, open_archive
 from nipde.data.generation import generate
 from nipde.data.layout import stored
-from nipde.data.manifest import MANIFEST_BYTES, Manifest, ShardRecord, sha256
+from nipde.data.manifest import MANIFEST_BYTES, Manifest, ShardRecord, digest_of, sha256
 from nipde.data.plan import MOST_SHARDS, Plan
 from nipde.errors import ArchiveError, IntegrityError
 
@@ -364,14 +364,16 @@ def unfinished(folder, plan):
 
 def test_a_record_that_lists_other_files_is_not_believed(copy, plan, made):
     (copy.parent / "outside.txt").write_bytes(b"secret")
-    lie = ShardRecord(0, {"../outside.txt": sha256(b"secret")}, {})
+    lie = ShardRecord(0, {"../outside.txt": sha256(b"secret")}, {}, digest_of(open_archive(made).manifest.fixed))
     (unfinished(copy, plan) / lie.key).write_bytes(lie.to_bytes())
     (copy / SHARD).unlink()
     assert generate(plan, copy, workers=1).digest == open_archive(made, verify=True).digest
     open_archive(copy, verify=True)
 
 
-@pytest.mark.parametrize("data", [b"[" * 200_000, b"[]", b'{"shard": 0, "files": 1, "versions": {}}', b"\xff"])
+@pytest.mark.parametrize(
+    "data", [b"[" * 200_000, b"[]", b'{"shard": 0, "files": 1, "versions": {}, "fixed": ""}', b"\xff"]
+)
 def test_a_record_that_is_none_is_not_believed(data, copy, plan, made):
     (unfinished(copy, plan) / ShardRecord(0, {}, {}).key).write_bytes(data)
     assert generate(plan, copy, workers=1).digest == open_archive(made).digest

@@ -15,6 +15,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from nipde.data import storage
 from nipde.data.archive import BY_SYSTEM, open_archive
+from nipde.data.array_jobs import generate_share, merge_shares
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.layout import stored
@@ -226,6 +227,19 @@ def test_a_stopped_upload_is_continued(server, local, stored_plan):
     )
     assert sum(done) == 3 * 8
     assert archive.digest == local.digest
+
+
+def test_jobs_of_an_array_fill_a_store(server, local, stored_plan):
+    place, jobs = "s3://lab/jobs", 3
+    for job in (2, 3):
+        generate_share(stored_plan, place, job=job, jobs=jobs, workers=1, options=server.options)
+    with pytest.raises(ArchiveError, match=r"run again --shard 1/3$"):
+        merge_shares(stored_plan, place, jobs=jobs, options=server.options)
+    server.requests.clear()
+    generate_share(stored_plan, place, job=2, jobs=jobs, workers=1, options=server.options)
+    assert {method for method, _ in server.requests} <= {"GET", "HEAD"}  # intact: nothing is written
+    generate_share(stored_plan, place, job=1, jobs=jobs, workers=1, options=server.options)
+    assert merge_shares(stored_plan, place, jobs=jobs, options=server.options).digest == local.digest
 
 
 QUICK = [cut_body, wrong_length, flipped_bit, other_object]

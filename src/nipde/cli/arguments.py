@@ -70,6 +70,14 @@ non_negative = _kind(float, lambda value: 0 <= value < math.inf, "a number, 0 or
 between_0_and_1 = _kind(float, lambda value: 0 < value < 1, "a number between 0 and 1")
 
 
+def array_job(text: Any) -> str:
+    """A job and how many there are: 2/8."""
+    numbers = re.fullmatch(r"(\d{1,9})/(\d{1,9})", str(text), re.ASCII)
+    if numbers is None or not 1 <= int(numbers[1]) <= int(numbers[2]):
+        raise _Unsuited("job and number of jobs, from 1/4 to 4/4", text)
+    return str(text)
+
+
 def address(text: Any) -> str:
     """Of an archive: a folder, or a URL that fsspec can open."""
     scheme, separator, rest = str(path(text)).rpartition("::")[2].partition(":/")

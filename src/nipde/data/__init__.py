@@ -17,6 +17,8 @@ __getattr__, __dir__, __all__ = lazy(
         "System": "system",
         "TissueRecipe": "mechanics",
         "generate": "generation",
+        "generate_share": "array_jobs",
+        "merge_shares": "array_jobs",
         "open_archive": "archive",
         "option": "recipe",
     },

@@ -6,30 +6,26 @@ records. Seeds belong to systems, never to workers.
 """
 
 import ctypes
-import logging
 import os
-import signal
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from typing import Any
 
 from nipde.atomic import PARTIAL
 from nipde.data.archive import METADATA_BYTES, Archive
 from nipde.data.checked_json import parsed
+from nipde.data.cluster import working
 from nipde.data.layout import chunk_key, encode, file_sizes, layout_of, metadata_files, write_shard
-from nipde.data.manifest import MANIFEST, PROGRESS, Manifest, ShardRecord, sha256, versions
+from nipde.data.manifest import MANIFEST, PROGRESS, Manifest, ShardRecord, digest_of, sha256, versions
 from nipde.data.plan import Plan
 from nipde.data.storage import MISSING, Storage
-from nipde.errors import ArchiveError, IntegrityError, needing
+from nipde.errors import ArchiveError, IntegrityError
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's numbers for mallopt
 #: Blocks up to this size, and this much free memory, stay with the process.
 KEEP_BYTES = 64 * 2**20
 #: Called with (systems that became ready, of which computed just now) after every shard.
 Progress = Callable[[int, int], None]
-#: Finished shards as they come, True with those that were computed just now.
-Records = Generator[tuple[ShardRecord, bool], None, None]
 
 
 def generate(
@@ -44,33 +40,50 @@ def generate(
     """Make the planned archive at `out`, or finish it, and open it.
 
     `workers` local processes do the work (default: one per core), or those of a running dask scheduler at the
-    address `scheduler`. One worker is this process itself: a cluster of one would only cost its start.
+    address `scheduler`. One worker is this process itself.
     """
-    if workers is not None and workers < 1:
-        raise ArchiveError(expected="at least one worker", got=workers, remedy="leave it out for one per core")
     storage = Storage.at(out, options)
-    if _is_finished(storage, plan):
-        _clear(storage)
+    if is_finished(storage, plan):
+        clear(storage)
         return Archive(storage)
-    plan.recipe.ready()
-    plan.recipe.build(plan.system_seed(0), shared_seed=plan.shared_seed)  # options no system can have leave no file
-    fixed = _fixed_files(plan)
-    for key in sorted(fixed, key=lambda key: key != "zarr.json"):  # the root first: it says whose place this is
-        storage.write(key, fixed[key])
-    records = {}
+    everything = range(plan.shards)
     try:
-        with closing(_run(plan, storage, workers, scheduler)) as finished:
-            for record, computed in finished:
-                records[record.shard] = record
-                ready = len(plan.systems_of(record.shard))
-                progress(ready, ready if computed else 0)
+        manifest = make_shards(plan, storage, everything, workers=workers, scheduler=scheduler, progress=progress)
     except KeyboardInterrupt:
         if scheduler is None:  # all workers have ended, some in the middle of a file
             storage.delete([key for key in storage.listing() if key.endswith(PARTIAL)])
         raise
-    manifest = Manifest({key: sha256(data) for key, data in fixed.items()}, [records[i] for i in range(plan.shards)])
+    return finish(storage, manifest)
+
+
+def make_shards(
+    plan: Plan,
+    storage: Storage,
+    shards: Iterable[int],
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Progress = lambda ready, computed: None,
+) -> Manifest:
+    """Make some shards, and all files of no shard; returns the list of these. Nothing is written if no one can work."""
+    plan.recipe.ready()
+    plan.recipe.build(plan.system_seed(0), shared_seed=plan.shared_seed)  # options no system can have leave no file
+    files, records = _fixed_files(plan), []
+    fixed = {key: sha256(data) for key, data in files.items()}
+    with working(workers, scheduler) as work:
+        for key in sorted(files, key=lambda key: key != "zarr.json"):  # the root first: it says whose place this is
+            storage.write(key, files[key])
+        for record, computed in work(partial(make_shard, plan, storage, fixed=digest_of(fixed)), shards):
+            records.append(record)
+            ready = len(plan.systems_of(record.shard))
+            progress(ready, ready if computed else 0)
+    return Manifest(fixed, sorted(records, key=lambda record: record.shard))
+
+
+def finish(storage: Storage, manifest: Manifest) -> Archive:
+    """Write the manifest, which makes the archive readable, and remove what only a run in progress needs."""
     storage.write(MANIFEST, manifest.to_bytes())
-    _clear(storage)
+    clear(storage)
     return Archive(storage)
 
 
@@ -92,12 +105,12 @@ def repair(archive: Archive) -> list[int]:
     return mended
 
 
-def make_shard(plan: Plan, storage: Storage, shard: int) -> tuple[ShardRecord, bool]:
-    """One shard, on disk and recorded; True if it had to be computed."""
-    earlier = _intact_record(plan, storage, shard)
+def make_shard(plan: Plan, storage: Storage, shard: int, *, fixed: str) -> tuple[ShardRecord, bool]:
+    """One shard, on disk and recorded as belonging to the `fixed` files; True if it had to be computed."""
+    earlier = intact_record(plan, storage, shard, fixed=fixed)
     if earlier is not None:
         return earlier, False
-    record = ShardRecord(shard, _write_shard(plan, storage, shard), versions(*plan.recipe.stands_on))
+    record = ShardRecord(shard, _write_shard(plan, storage, shard), versions(*plan.recipe.stands_on), fixed)
     storage.write(record.key, record.to_bytes())
     return record, True
 
@@ -122,18 +135,18 @@ def _fixed_files(plan: Plan) -> dict[str, bytes]:
     return files
 
 
-def _clear(storage: Storage) -> None:
+def clear(storage: Storage) -> None:
     """Remove what only a run in progress needs."""
     storage.delete([PROGRESS, *(key for key in storage.listing() if key.endswith(PARTIAL))])
 
 
-def _intact_record(plan: Plan, storage: Storage, shard: int) -> ShardRecord | None:
-    """The record an earlier run left, if it lists the files of this shard and each still has its digest."""
+def intact_record(plan: Plan, storage: Storage, shard: int, *, fixed: str) -> ShardRecord | None:
+    """The record an earlier run of this plan left, if each file of the shard still has its digest."""
     try:
         record = ShardRecord.from_bytes(storage.read(ShardRecord(shard, {}, {}).key, 0, METADATA_BYTES))
     except (*MISSING, IntegrityError):
         return None
-    return record if record.shard == shard and _is_intact(plan, storage, record) else None
+    return record if (record.shard, record.fixed) == (shard, fixed) and _is_intact(plan, storage, record) else None
 
 
 def _is_intact(plan: Plan, storage: Storage, record: ShardRecord) -> bool:
@@ -144,97 +157,40 @@ def _is_intact(plan: Plan, storage: Storage, record: ShardRecord) -> bool:
         return False
 
 
-def _is_finished(storage: Storage, plan: Plan) -> bool:
+def is_finished(storage: Storage, plan: Plan) -> bool:
     """Whether the place holds this very archive already; raises if it holds anything else."""
-    keys = [key for key in storage.listing() if not key.endswith(PARTIAL)]
-    if not keys:
-        return False
+    root = _root(storage)
+    if root is None:
+        keys = [key for key in storage.listing() if not key.endswith(PARTIAL)]
+        if not keys:
+            return False
+        root = _root(storage)  # another job may have begun just now
     try:
-        stored = parsed(storage.read("zarr.json", 0, METADATA_BYTES), "zarr.json")["attributes"]["plan"]
+        stored = parsed(root or b"", "zarr.json")["attributes"]["plan"]
         changed = sorted(key for key, value in plan.to_dict().items() if stored.get(key) != value)
-    except (*MISSING, IntegrityError, KeyError, TypeError, AttributeError):
+    except (IntegrityError, KeyError, TypeError, AttributeError):
         raise ArchiveError(
             f"{storage.address} is not empty", expected="a new place or the same plan's unfinished archive",
-            got=f"files such as {keys[0]}", remedy="choose another place for the archive",
+            got=f"files such as {next(iter(storage.listing()), 'zarr.json')}",
+            remedy="choose another place for the archive",
         ) from None  # fmt: skip
     if changed:
         raise ArchiveError(
             f"{storage.address} holds another archive", expected=f"the same {', '.join(changed)}",
             got=f"{ {key: stored.get(key) for key in changed} }", remedy="choose another place or delete that one",
         )  # fmt: skip
-    return MANIFEST in keys
-
-
-@contextmanager
-def local_cluster(workers: int) -> Iterator[str]:
-    """Worker processes on this machine; yields the address of their scheduler."""
-    with needing("dask.distributed", extra="data", remedy=", or use workers=1"):
-        import dask
-        from distributed import LocalCluster
-    # Its sampling profiler can deadlock with a thread that is just ending (CPython issue 106883, Python 3.11).
-    quiet = {"distributed.worker.profile.enabled": False, "logging.tornado": "critical"}
-    with dask.config.set(quiet):
-        with _without_interrupts():
-            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
-        with cluster:
-            try:
-                yield cluster.scheduler_address
-            except (KeyboardInterrupt, GeneratorExit):  # what is lost with the workers is nobody's concern
-                for name in ("distributed", "tornado"):
-                    logging.getLogger(name).setLevel(logging.CRITICAL)
-                raise
-
-
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Processes started in this block ignore Ctrl-C, which a terminal sends to all of them; this one obeys it later.
-
-    Threads and processes inherit the mask. multiprocessing's tracker would lift it when it starts: it must run before.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows: Ctrl-C ends all of them
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return storage.size(MANIFEST) > 0
+    except MISSING:
+        return False
 
 
-def _run(plan: Plan, storage: Storage, workers: int | None, scheduler: str | None) -> Records:
-    """Finished records, in the order they finish."""
-    count = workers or _cores()
-    if scheduler is not None:
-        yield from _run_on_cluster(plan, storage, scheduler)
-    elif count == 1:
-        yield from (make_shard(plan, storage, shard) for shard in range(plan.shards))
-    else:
-        with local_cluster(count) as address:
-            yield from _run_on_cluster(plan, storage, address)
-
-
-def _cores() -> int:
-    """Those this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _run_on_cluster(plan: Plan, storage: Storage, scheduler: str) -> Records:
-    from distributed import Client, as_completed
-
+def _root(storage: Storage) -> bytes | None:
+    """What says whose place this is; one request, where a listing of a large archive takes hundreds."""
     try:
-        client = Client(scheduler)
-    except (OSError, ValueError) as error:
-        raise ArchiveError(
-            expected=f"a dask scheduler at {scheduler}", got=error, remedy="start one with: dask scheduler"
-        ) from error
-    with client:
-        futures = client.map(lambda shard: make_shard(plan, storage, shard), range(plan.shards), pure=False)
-        for future in as_completed(futures):
-            yield future.result()
-            future.release()
+        return storage.read("zarr.json", 0, METADATA_BYTES)
+    except (*MISSING, IntegrityError):
+        return None
 
 
 @cache

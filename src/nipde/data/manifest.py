@@ -26,6 +26,8 @@ class ShardRecord:
     shard: int
     files: dict[str, str]
     versions: dict[str, str]
+    #: While in progress: digest of the files of no shard (plan, shared loads), so that no other archive takes it.
+    fixed: str = ""
 
     @property
     def key(self) -> str:
@@ -39,8 +41,9 @@ class ShardRecord:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read back; an IntegrityError on anything unexpected."""
-        record = parsed(data, PROGRESS, dict[str, dict[str, str] | int])
-        if record.keys() != {"shard", "files", "versions"} or type(record["shard"]) is not int:
+        record = parsed(data, PROGRESS, dict[str, dict[str, str] | int | str])
+        kinds = {"shard": int, "files": dict, "versions": dict, "fixed": str}
+        if {name: type(value) for name, value in record.items()} != kinds:
             raise damaged(PROGRESS)
         return cls(**record)
 
@@ -60,7 +63,7 @@ class Manifest:
     @cached_property
     def digest(self) -> str:
         """One SHA-256 for the content: all files, but not what computed them."""
-        return sha256(_canonical(self.files))
+        return digest_of(self.files)
 
     def to_bytes(self) -> bytes:
         """File content: the body, the content's digest, and a checksum over both."""
@@ -100,6 +103,11 @@ class Manifest:
 def sha256(data: bytes) -> str:
     """Hexadecimal SHA-256."""
     return hashlib.sha256(data).hexdigest()
+
+
+def digest_of(files: dict[str, str]) -> str:
+    """One SHA-256 for files and their digests."""
+    return sha256(_canonical(files))
 
 
 @lru_cache(maxsize=8)

@@ -19,8 +19,9 @@ from nipde.errors import ArchiveError
 SHARD_BYTES = 32 * 2**20
 #: … but small archives are cut into about this many shards, to keep several workers busy.
 SHARDS = 32
-#: A manifest lists the files of at most this many.
+#: A manifest lists the files of at most this many: those of large archives are chosen larger, up to this many bytes.
 MOST_SHARDS = 40_000
+MOST_SHARD_BYTES = 2**30
 PARTS = ("train", "validation", "test")
 
 #: Half-open index ranges per part. Systems are independent draws: consecutive ranges lose nothing, and keep each part
@@ -63,7 +64,9 @@ class Plan:
         if recipe.fine_shape is not None:
             values += math.prod(recipe.fine_shape) * len(quantities.hidden.components)
         system_bytes = np.dtype(recipe.precision).itemsize * values
-        systems = self.shard_systems or min(SHARD_BYTES // system_bytes, -(-self.systems // SHARDS))
+        by_size = min(SHARD_BYTES // system_bytes, -(-self.systems // SHARDS))
+        by_number = min(MOST_SHARD_BYTES // system_bytes, -(-self.systems // MOST_SHARDS))
+        systems = self.shard_systems or max(by_size, by_number)
         return int(np.clip(systems, 1, self.systems))
 
     @property
