@@ -3,8 +3,9 @@
     A u = Dᵀ(c D u) + Dᵀ(t M u):  conductances c and transports t of the links, differences D u, means M u
     δ(A u) = Dᵀ(D u · S δ log b) + Dᵀ(M u · area M δv),  S = ∂c / ∂ log b
 
-Small grids: dense factors. Large ones: conjugate gradients (BiCGStab where there is transport), each step O(N log N),
-preconditioned with s Φ λ⁻¹ Φᵀ s, s = b^(-1/2). The derivative needs one more solve, with Aᵀ, no memory of steps.
+Small grids: dense factors. Large ones: conjugate gradients, preconditioned with a multigrid cycle, O(N). With transport:
+BiCGStab, preconditioned with s Φ λ⁻¹ Φᵀ s, s = b^(-1/2). The derivative needs one more solve, with Aᵀ, no memory of
+steps.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from nipde.discretisation.conjugate_gradients import bicgstab, conjugate_gradients
+from nipde.discretisation.conjugate_gradients import bicgstab
+from nipde.discretisation.multigrid import MultigridSolver
 from nipde.discretisation.tensor_links import OnLinks, TensorLinks, tensor_links
 from nipde.grid import Grid
 from nipde.spectral.transform import transform
@@ -171,8 +173,7 @@ class _Solve(torch.autograd.Function):
     def forward(
         context: Any, moments: Tensor, operator: EllipticOperator, transposed: bool, *coefficients: Tensor
     ) -> Tensor:
-        small = len(operator.links.unknown) <= DENSE_UNKNOWNS
-        context.inverse = _dense_inverse(operator) if small else partial(_iterated, operator)
+        context.inverse = _inverse(operator)
         context.operator, context.transposed = operator, transposed
         solution = context.inverse(moments.detach(), transposed)
         context.save_for_backward(solution)
@@ -189,6 +190,16 @@ class _Solve(torch.autograd.Function):
         if operator.transports is not None:
             of_links += [-(a * b).sum(1) for a, b in zip(drops, links.means(into), strict=True)]
         return adjoint, None, None, *of_links
+
+
+def _inverse(operator: EllipticOperator) -> Callable[[Tensor, bool], Tensor]:
+    """Of moments, transposed or not."""
+    if len(operator.links.unknown) <= DENSE_UNKNOWNS:
+        return _dense_inverse(operator)
+    if operator.transports is not None:
+        return partial(_iterated, operator)
+    solve = MultigridSolver(operator.grid, operator.conductances)
+    return lambda moments, _: solve(moments)
 
 
 def _dense_inverse(operator: EllipticOperator) -> Callable[[Tensor, bool], Tensor]:
@@ -212,6 +223,7 @@ def _dense_inverse(operator: EllipticOperator) -> Callable[[Tensor, bool], Tenso
 
 
 def _iterated(operator: EllipticOperator, moments: Tensor, transposed: bool) -> Tensor:
+    """With transport."""
     modes, links = transform(operator.grid), operator.links
     scale = operator.scale.unsqueeze(1) * links.is_unknown
 
@@ -221,6 +233,5 @@ def _iterated(operator: EllipticOperator, moments: Tensor, transposed: bool) -> 
     def matrix(field: Tensor) -> Tensor:
         return operator(field, transposed=transposed)
 
-    method = conjugate_gradients if operator.transports is None else bicgstab
     axes = tuple(range(-operator.grid.dimension, 0))
-    return method(matrix, moments * links.is_unknown, preconditioner=preconditioner, axes=axes)
+    return bicgstab(matrix, moments * links.is_unknown, preconditioner=preconditioner, axes=axes)
