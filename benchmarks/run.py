@@ -16,6 +16,7 @@ MEASUREMENTS = {
     "outlines": "files to the report on a disc, a plate with a hole and an aquifer: bands, nodes outside, time",
     "random-fields": "spectrum of 20,000 random fields against its law, and agreement between grids",
     "transforms": "the FFT against the matrix product, by grid size and boundary",
+    "solves": "multigrid on two phases and checkerboards to 2049² and 129³: steps, time, beside other solvers; resumable",
     "imports": "time and modules of `nipde.load` in a fresh process, beside another source tree with --against",
     "params": "parameter counts of the paper's models, rebuilt",
     "step": "one training step of NIPS: speed and memory against the plain transcription and against bare products",

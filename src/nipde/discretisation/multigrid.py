@@ -10,13 +10,13 @@ products alone, symmetric, and nothing that waits for a device. All levels are s
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from math import prod
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from nipde.discretisation.blocks import pair_blocks
 from nipde.discretisation.conjugate_gradients import conjugate_gradients
 from nipde.discretisation.stencil import Fields, Line, Nodes, Offset, ScaledProduct, Stencil, boxes
 from nipde.discretisation.tensor_links import OnLinks
@@ -28,8 +28,6 @@ COARSEST = 256
 LONGEST = 1.5
 #: Degree of the smoother on the grid itself, and on the levels below, where it costs little.
 DEGREES = (3, 8)
-#: Values of a field that are treated at once: more would only leave the cache.
-BLOCK = 2**21
 
 
 class MultigridSolver:
@@ -43,17 +41,16 @@ class MultigridSolver:
     def __call__(self, moments: Fields) -> Fields:
         """To the precision of the moments; 0 where the value is given."""
         solution = torch.zeros_like(moments)
-        count = max(1, BLOCK // self.scale.numel())
-        for some, part in zip(moments[self.inner].split(count, 1), solution.split(count, 1), strict=True):
-            right = some * self.scale
+        for pairs in pair_blocks(moments):
+            right = moments[:, pairs][self.inner] * self.scale
             axes = tuple(range(2, right.ndim))
             # Of size 1, or tiny loads would be 0 in single precision.
             size = right.abs().amax(axes, keepdim=True)
-            right = right / torch.where(size > 0, size, 1.0)
             found = conjugate_gradients(
-                self.product, right, preconditioner=self.cycle, axes=axes, precision=moments.dtype
-            )
-            part[self.inner] = (found * size * self.scale).to(part)
+                self.product, right / torch.where(size > 0, size, 1.0), preconditioner=self.cycle, axes=axes,
+                precision=moments.dtype,
+            )  # fmt: skip
+            solution[:, pairs][self.inner] = (found * size * self.scale).to(solution)
         return solution
 
 
@@ -132,7 +129,9 @@ class Interpolation:
             own = stencil.diagonal + sums.pop((0,) * len(lines), 0)
             for offset, total in sums.items():
                 share = -total / own * height
-                terms += [(here, there, share[here] / height[there]) for here, there in boxes(lines, offset, first, step)]
+                terms += [
+                    (here, there, share[here] / height[there]) for here, there in boxes(lines, offset, first, step)
+                ]
         chosen = list(zip(lines, coarsened, strict=True))
         kept = (..., *(slice(line.start, None, 2) if one else slice(None) for line, one in chosen))
         coarse = tuple(line.coarser if one else line for line, one in chosen)
@@ -166,11 +165,8 @@ def galerkin(apply: ScaledProduct, interpolation: Interpolation) -> Stencil:
     lines, height = interpolation.lines, interpolation.height
     colours, count = _colours(lines, height)
     probes = (colours == torch.arange(count, device=height.device).view(-1, *(1,) * len(lines))).to(height)
-    some = max(1, BLOCK // (len(height) * prod(interpolation.shape)))
-    images = [
-        interpolation.transposed(apply(interpolation(part.expand(len(height), *part.shape))))
-        for part in probes.split(some)
-    ]
+    probes = probes.expand(len(height), *probes.shape)
+    images = [interpolation.transposed(apply(interpolation(probes[:, some]))) for some in pair_blocks(probes)]
     image = torch.cat(images, 1)
     colour = colours.expand(height.shape)
     couplings = {}
