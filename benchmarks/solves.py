@@ -17,7 +17,7 @@ from scipy.sparse.linalg import splu
 from torch import Tensor
 
 from benchmarks.finished_rows import finished, write_result
-from benchmarks.timing import exponent, in_fresh_process, seconds
+from benchmarks.timing import exponent, seconds
 from nipde.discretisation.conjugate_gradients import conjugate_gradients
 from nipde.discretisation.multigrid import MultigridSolver, VCycle
 from nipde.discretisation.operator import EllipticOperator
@@ -36,22 +36,22 @@ FOLDER = Path("runs/solves")
 
 def measure(*, quick: bool) -> dict[str, Any]:
     """All cases, and how their times grow."""
+    torch.set_num_threads(1)
     done, rows = finished(FOLDER, {}), []
     for dimension, sides in SIDES.items():
         for nodes in sides[:2] if quick else sides:
             for medium, contrast in MEDIA:
                 name = f"{nodes}-{dimension}d-{medium.replace(' ', '-')}-{contrast:g}"
                 if name not in done:
-                    found = in_fresh_process(run_case, dimension, nodes, medium, contrast)
+                    found = _case(dimension, nodes, medium, contrast)
                     write_result(FOLDER / name, found)
                     done = finished(FOLDER, {})
                 rows.append(done[name])
     return {"residual": RESIDUAL, "rows": rows, "exponents": _exponents(rows)}
 
 
-def run_case(dimension: int, nodes: int, medium: str, contrast: float) -> dict[str, Any]:
-    """One grid and medium, meant for a process of its own."""
-    torch.set_num_threads(1)
+def _case(dimension: int, nodes: int, medium: str, contrast: float) -> dict[str, Any]:
+    """One grid and medium."""
     grid = Grid.uniform(nodes, dimension=dimension)
     operator = EllipticOperator.of(grid, _log_coefficient(grid, medium, contrast), None, -1.0)
     right = operator.links.volume * operator.links.is_unknown
