@@ -55,5 +55,31 @@ def random_fields(measured: dict[str, Any]) -> str:
     )
 
 
+def solves(measured: dict[str, Any]) -> str:
+    """Steps and time of multigrid by grid and medium, and of other solvers where they were run."""
+    media = list(dict.fromkeys((row["medium"], row["contrast"]) for row in measured["rows"]))
+    grids = list(dict.fromkeys((row["dimension"], row["nodes"]) for row in measured["rows"]))
+    rows: list[tuple[Any, ...]] = []
+    for dimension, nodes in grids:
+        own = {(row["medium"], row["contrast"]): row for row in measured["rows"]
+               if (row["dimension"], row["nodes"]) == (dimension, nodes)}  # fmt: skip
+        worst = own[media[1]]
+        beside = (
+            f"{worst['spectral']['steps']}, {worst['spectral']['seconds']:.2g} s" if "spectral" in worst else "",
+            f"{worst['splu']['seconds']:.2g} s" if "splu" in worst else "",
+        )
+        steps = (own[medium]["steps"] for medium in media)
+        rows.append((f"{nodes}{'²' if dimension == 2 else '³'}", *steps, f"{worst['setup']:.2g} s",
+                     f"{worst['seconds']:.2g} s", f"{worst['cycle_over_products']:.2f}", *beside))  # fmt: skip
+    head = ("nodes", *(f"steps, {medium} {contrast:g}" for medium, contrast in media), "setup", "setup and solve",
+            "cycle / its products", "spectral preconditioner", "SuperLU")  # fmt: skip
+    powers = "; ".join(f"{one['medium']} {one['contrast']:g} in {one['dimension']}D {one['seconds']:.2f}"
+                       for one in measured["exponents"])  # fmt: skip
+    return (
+        table(head, rows)
+        + f"\nTimes are those of {media[1][0]} {media[1][1]:g}. They grow as powers of the number of nodes: {powers}.\n"
+    )
+
+
 def _finest(orders: list[float]) -> str:
     return f"{orders[-1]:.4f}"

@@ -58,7 +58,9 @@ class VCycle:
     """About Ã⁻¹, symmetric and positive definite, for every system of a batch."""
 
     def __init__(self, stencil: Stencil, dtype: torch.dtype) -> None:
-        self.dtype, self.levels = dtype, []
+        self.dtype = dtype
+        #: From the grid itself to the last but one.
+        self.levels: list[tuple[Smoother, Interpolation]] = []
         while stencil.unknowns > COARSEST and any(coarsened := _coarsened(stencil.lines)):
             interpolation = Interpolation.of(stencil, coarsened)
             coarse = galerkin(ScaledProduct(stencil, stencil.diagonal.dtype), interpolation)
@@ -117,7 +119,8 @@ class Interpolation:
     @classmethod
     def of(cls, stencil: Stencil, coarsened: Sequence[bool]) -> "Interpolation":
         """Nodes between two kept ones first, then those between four, then eight: each from the ones before."""
-        lines, height, entries, terms = stencil.lines, stencil.diagonal.sqrt(), stencil.entries(), []
+        lines, height, entries = stencil.lines, stencil.diagonal.sqrt(), stencil.entries()
+        terms: list[tuple[Any, Any, Tensor]] = []
         step = tuple(2 if one else 1 for one in coarsened)
         axes = [axis for axis, one in enumerate(coarsened) if one]
         for between in (some for count in range(1, len(axes) + 1) for some in combinations(axes, count)):

@@ -124,7 +124,9 @@ class ScaledProduct:
     """Ã of a stencil, in any precision."""
 
     def __init__(self, stencil: Stencil, dtype: torch.dtype) -> None:
-        scale, self.terms = stencil.diagonal.rsqrt(), []
+        scale = stencil.diagonal.rsqrt()
+        #: Nodes, their neighbours, and what couples them.
+        self.terms: list[tuple[Any, Any, Tensor]] = []
         for offset, coupling in stencil.couplings.items():
             for here, there in boxes(stencil.lines, offset):
                 self.terms.append((here, there, (coupling[here] * scale[here] * scale[there]).to(dtype)))
