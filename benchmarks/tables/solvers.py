@@ -65,7 +65,7 @@ def solves(measured: dict[str, Any]) -> str:
                if (row["dimension"], row["nodes"]) == (dimension, nodes)}  # fmt: skip
         worst = own[media[1]]
         beside = (
-            f"{worst['spectral']['steps']}, {worst['spectral']['seconds']:.2g} s" if "spectral" in worst else "",
+            f"{worst['spectral']['steps']}, {worst['spectral']['seconds']:.2g} s" if worst.get("spectral") else "",
             f"{worst['splu']['seconds']:.2g} s" if "splu" in worst else "",
         )
         steps = (own[medium]["steps"] for medium in media)
