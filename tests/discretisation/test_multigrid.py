@@ -113,6 +113,14 @@ def test_solutions_are_those_of_the_dense_matrix(grid, operator, few_unknowns, d
     assert float((found - expected).norm() / expected.norm()) < error
 
 
+def test_nothing_waits_for_a_device_or_leaves_it(grid, operator, few_unknowns):
+    stencil = Stencil.of(grid, operator.conductances)
+    couplings = {offset: coupling.to("meta") for offset, coupling in stencil.couplings.items()}
+    cycle = VCycle(Stencil(stencil.lines, stencil.diagonal.to("meta"), couplings), torch.float32)
+    field = torch.zeros(2, 3, *stencil.diagonal.shape[2:], device="meta")
+    assert cycle(field).shape == field.shape  # a value that is read on the way would be an error
+
+
 def test_sizes_of_loads_do_not_matter(few_unknowns):
     grid = Grid.uniform(12)
     solve = MultigridSolver(grid, rough(grid).conductances)
