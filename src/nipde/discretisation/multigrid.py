@@ -35,7 +35,8 @@ class MultigridSolver:
 
     def __init__(self, grid: Grid, conductances: OnLinks) -> None:
         stencil = Stencil.of(grid, conductances)
-        self.inner, self.scale = (..., *grid.inner), stencil.diagonal.rsqrt()
+        self.inner: tuple[Any, ...] = (..., *grid.inner)
+        self.scale = stencil.diagonal.rsqrt()
         self.product, self.cycle = ScaledProduct(stencil, torch.float64), VCycle(stencil, torch.float32)
 
     def __call__(self, moments: Fields) -> Fields:

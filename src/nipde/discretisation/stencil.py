@@ -80,7 +80,8 @@ class Stencil:
     def of(cls, grid: Grid, conductances: OnLinks) -> "Stencil":
         """Of -∇·(b ∇u) in double precision, from the conductances of the links."""
         conductances = tuple(c.double() for c in conductances)
-        inner, lines = (..., *grid.inner), []
+        inner: tuple[Any, ...] = (..., *grid.inner)
+        lines = []
         for axis in grid.axes:
             given = axis.boundary.essential
             lines.append(Line(axis.nodes - 2 * given, axis.spacing, axis.boundary.periodic, int(given)))
