@@ -29,7 +29,7 @@ from nipde.spectral.transform import transform
 SEED = 2026
 #: Nodes per axis by dimension, and the last ones at which other solvers are run, too.
 SIDES = {2: (41, 81, 161, 321, 641, 1025, 2049), 3: (17, 33, 65, 129)}
-BESIDE = {2: 161, 3: 33}
+BESIDE = {2: 161, 3: 17}
 MEDIA = (("two phases", 4.0), ("two phases", 1000.0), ("checkerboard", 1000.0))
 RESIDUAL, STEPS = 1e-6, 100
 FOLDER = Path("runs/solves")
