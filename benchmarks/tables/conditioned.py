@@ -109,3 +109,15 @@ def _weights(about: dict[str, Any]) -> str:
     cells = [(f"`{name}`", f"{row['parameters']:,}", f"{row['minutes']:.0f}", f"{row['steps']:,.0f}")
              for name, row in about.items()]  # fmt: skip
     return table(("weights", "parameters", "training, processor minutes", "steps"), cells)
+
+
+def context_growth(measured: dict[str, Any]) -> str:
+    """Time and memory of one context by grid."""
+    rows = [
+        (f"{row['side']}²", f"{row['seconds']:.3g} s", f"{row['bytes'] / 2**20:.0f} MiB") for row in measured["rows"]
+    ]
+    powers = measured["exponents"]
+    return table(("nodes", "time", "memory"), rows) + (
+        f"\nThe time grows as the power {powers['seconds']:.2f} of the number of nodes, the memory as "
+        f"{powers['bytes']:.2f}.\n"
+    )

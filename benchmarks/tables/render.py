@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.tables.archives import array_jobs, cost_model, dask_tasks, generation, integrity, kills
 from benchmarks.tables.bench import steel_plate, tank, tension
-from benchmarks.tables.conditioned import conditioned, cost, laws
+from benchmarks.tables.conditioned import conditioned, context_growth, cost, laws
 from benchmarks.tables.darcy import darcy
 from benchmarks.tables.design import design
 from benchmarks.tables.discovery import dic, discovery
@@ -20,7 +20,7 @@ from benchmarks.tables.models import imports, params, recipes, shifted_loads, st
 from benchmarks.tables.reference import reference
 from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
-from benchmarks.tables.solvers import physics, random_fields
+from benchmarks.tables.solvers import physics, random_fields, solves
 from benchmarks.tables.training import interruptions, processes, throughput
 from benchmarks.tables.uncertainty import uncertainty
 
@@ -34,6 +34,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "outlines": outlines,
     "random-fields": random_fields,
     "transforms": transforms,
+    "solves": solves,
     "imports": imports,
     "params": params,
     "step": step,
@@ -46,6 +47,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "conditioned": conditioned,
     "conditioned-laws": laws,
     "conditioned-cost": cost,
+    "context-growth": context_growth,
     "interruptions": interruptions,
     "processes": processes,
     "throughput": throughput,

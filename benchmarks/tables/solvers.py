@@ -55,5 +55,29 @@ def random_fields(measured: dict[str, Any]) -> str:
     )
 
 
+def solves(measured: dict[str, Any]) -> str:
+    """Steps of multigrid by grid and medium, and times of the second medium, beside those of other solvers."""
+    media = list(dict.fromkeys((row["medium"], row["contrast"]) for row in measured["rows"]))
+    rows: list[tuple[Any, ...]] = []
+    for dimension, nodes in dict.fromkeys((row["dimension"], row["nodes"]) for row in measured["rows"]):
+        own = {(row["medium"], row["contrast"]): row for row in measured["rows"]
+               if (row["dimension"], row["nodes"]) == (dimension, nodes)}  # fmt: skip
+        steps = [own[medium]["steps"] if medium in own else "–" for medium in media]
+        timed, times = own.get(media[1]), ["–"] * 3
+        if timed:
+            times = [f"{timed['setup']:.2g} s", f"{timed['seconds']:.2g} s", f"{timed['cycle_over_products']:.2f}"]
+        spectral, direct = (timed.get(other) if timed else None for other in ("spectral", "splu"))
+        rows.append((f"{nodes}{'²' if dimension == 2 else '³'}", *steps, *times,
+                     f"{spectral['steps']}, {spectral['seconds']:.2g} s" if spectral else "–",
+                     f"{direct['seconds']:.2g} s" if direct else "–"))  # fmt: skip
+    head = ("nodes", *(f"steps, {medium} {contrast:g}" for medium, contrast in media), "setup", "setup and solve",
+            "cycle over its products", "spectral preconditioner", "SuperLU")  # fmt: skip
+    powers = "; ".join(f"{one['medium']} {one['contrast']:g} in {one['dimension']}D {one['seconds']:.2f}"
+                       for one in measured["exponents"] if one["seconds"] is not None)  # fmt: skip
+    return table(head, rows) + (
+        f"\nTimes are those of {media[1][0]} {media[1][1]:g}. They grow as powers of the number of nodes: {powers}.\n"
+    )
+
+
 def _finest(orders: list[float]) -> str:
     return f"{orders[-1]:.4f}"

@@ -15,20 +15,23 @@ STEPS, TOLERANCE = 500, 30.0
 Apply = Callable[[Tensor], Tensor]
 
 
-def conjugate_gradients(matrix: Apply, right: Tensor, *, preconditioner: Apply, axes: tuple[int, ...]) -> Tensor:
-    """Solution for a symmetric positive definite matrix, to the precision of the right-hand side."""
+def conjugate_gradients(
+    matrix: Apply, right: Tensor, *, preconditioner: Apply, axes: tuple[int, ...], precision: torch.dtype | None = None
+) -> Tensor:
+    """Solution for a symmetric positive definite matrix, to a precision, that of the right-hand side unless given."""
     solution, residual = torch.zeros_like(right), right
     direction = scaled = preconditioner(residual)
     energy = size = (residual * scaled).sum(axes, keepdim=True)
     for _ in range(STEPS):
         image = matrix(direction)
         amount = _ratio(energy, (direction * image).sum(axes, keepdim=True))
-        solution, residual = solution + amount * direction, residual - amount * image
+        solution = torch.addcmul(solution, amount, direction)
+        residual = torch.addcmul(residual, amount, image, value=-1)
         scaled = preconditioner(residual)
         before, energy = energy, (residual * scaled).sum(axes, keepdim=True)
-        if _small(energy, size):
+        if _small(energy, size, precision or right.dtype):
             return solution
-        direction = scaled + _ratio(energy, before) * direction
+        direction = torch.addcmul(scaled, _ratio(energy, before), direction)
     raise _unsolved(energy, size)
 
 
@@ -47,7 +50,7 @@ def bicgstab(matrix: Apply, right: Tensor, *, preconditioner: Apply, axes: tuple
         solution = solution + amount * scaled + weight * smoother
         residual = half - weight * second
         energy = (residual * residual).sum(axes, keepdim=True)
-        if _small(energy, size):
+        if _small(energy, size, right.dtype):
             return solution
         before, overlap = overlap, (shadow * residual).sum(axes, keepdim=True)
         direction = residual + _ratio(overlap, before) * _ratio(amount, weight) * (direction - weight * image)
@@ -85,8 +88,8 @@ def _ratio(over: Tensor, under: Tensor) -> Tensor:
     return torch.where(under == 0, 0.0, over / torch.where(under == 0, 1.0, under))
 
 
-def _small(energy: Tensor, size: Tensor) -> bool:
-    limit = (TOLERANCE * torch.finfo(energy.dtype).eps) ** 2
+def _small(energy: Tensor, size: Tensor, precision: torch.dtype) -> bool:
+    limit = (TOLERANCE * torch.finfo(precision).eps) ** 2
     return bool((energy <= limit * size).all())
 
 

@@ -3,8 +3,9 @@
     A u = Dᵀ(c D u) + Dᵀ(t M u):  conductances c and transports t of the links, differences D u, means M u
     δ(A u) = Dᵀ(D u · S δ log b) + Dᵀ(M u · area M δv),  S = ∂c / ∂ log b
 
-Small grids: dense factors. Large ones: conjugate gradients (BiCGStab where there is transport), each step O(N log N),
-preconditioned with s Φ λ⁻¹ Φᵀ s, s = b^(-1/2). The derivative needs one more solve, with Aᵀ, no memory of steps.
+Small grids: dense factors. Large ones: conjugate gradients, preconditioned with a multigrid cycle, O(N); with transport
+BiCGStab, preconditioned with s Φ λ⁻¹ Φᵀ s, s = b^(-1/2). The derivative needs one more solve, with Aᵀ, no memory of
+steps.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from nipde.discretisation.conjugate_gradients import bicgstab, conjugate_gradients
+from nipde.discretisation.blocks import pair_blocks
+from nipde.discretisation.conjugate_gradients import bicgstab
+from nipde.discretisation.multigrid import MultigridSolver
 from nipde.discretisation.tensor_links import OnLinks, TensorLinks, tensor_links
 from nipde.grid import Grid
 from nipde.spectral.transform import transform
@@ -107,34 +110,65 @@ class TensorSensitivity:
             conductance = mean.exp() * links.factors[axis]
             ends = (links.first(log, axis), links.second(log, axis))
             self.slopes.append(tuple(conductance * (mean_power * (end - mean)).exp() / 2 for end in ends))
-        self.drops, self.means = links.difference(responses), links.means(responses)
+        self.drops = links.difference(responses)
+        self.means = links.means(responses) if self.with_drift else ()
+        self.blocks = pair_blocks(responses)
 
     def jvp(self, change: Coefficients) -> Fields:
         """J times a change of the coefficients."""
-        links, flows = self.links, []
-        carried = transports_of(links, change[:, 1:]) if self.with_drift else ()
-        for axis, (near, far) in enumerate(self.slopes):
-            amount = near * links.first(change[:, 0], axis) + far * links.second(change[:, 0], axis)
-            flow = amount.unsqueeze(1) * self.drops[axis]
-            flows.append(flow + carried[axis].unsqueeze(1) * self.means[axis] if self.with_drift else flow)
-        return links.divergence(tuple(flows)) * links.is_unknown
+        return self._outflow(self._on_links(change), slice(None))
 
     def vjp(self, adjoint: Fields) -> Coefficients:
         """Jᵀ times one field per pair, zero where the response is given."""
-        drops = self.links.difference(adjoint * self.links.is_unknown)
-        of_drops = [(drop * own).sum(1) for drop, own in zip(drops, self.drops, strict=True)]
-        of_means = [(drop * own).sum(1) for drop, own in zip(drops, self.means, strict=True)] if self.with_drift else []
+        return self._gathered(*self._products(adjoint, slice(None)), power=1)
+
+    def normal(self, change: Coefficients, *, weigh: Callable[[Fields, slice], Fields]) -> Coefficients:
+        """Jᵀ Q J times a change, block by block; `weigh` multiplies fields of some of the pairs with their Q."""
+        amounts = self._on_links(change)
+        parts = [self._products(weigh(self._outflow(amounts, some), some), some) for some in self.blocks]
+        of_drops, of_means = (
+            [
+                torch.stack(one).sum(0) if len(one) > 1 else one[0]
+                for one in zip(*(part[kind] for part in parts), strict=True)
+            ]
+            for kind in (0, 1)
+        )
         return self._gathered(of_drops, of_means, power=1)
+
+    def _on_links(self, change: Coefficients) -> tuple[list[Tensor], OnLinks]:
+        """Changes of conductances and transports, which all pairs share."""
+        links = self.links
+        amounts = [
+            (near * links.first(change[:, 0], axis) + far * links.second(change[:, 0], axis)).unsqueeze(1)
+            for axis, (near, far) in enumerate(self.slopes)
+        ]
+        carried = transports_of(links, change[:, 1:]) if self.with_drift else ()
+        return amounts, tuple(one.unsqueeze(1) for one in carried)
+
+    def _outflow(self, changes: tuple[list[Tensor], OnLinks], pairs: slice) -> Fields:
+        flows = [amount * drop[:, pairs] for amount, drop in zip(changes[0], self.drops, strict=True)]
+        for flow, carried, mean in zip(flows, changes[1], self.means, strict=False):
+            flow.addcmul_(carried, mean[:, pairs])
+        return self.links.divergence(tuple(flows)).mul_(self.links.is_unknown)
+
+    def _products(self, adjoint: Fields, pairs: slice) -> tuple[list[Tensor], list[Tensor]]:
+        """Σ_pairs D w · D u and Σ_pairs D w · M u."""
+        drops = self.links.difference(adjoint * self.links.is_unknown)
+        of_drops, of_means = (
+            [(drop * own[:, pairs]).sum(1) for drop, own in zip(drops, fields, strict=False)]
+            for fields in (self.drops, self.means)
+        )
+        return of_drops, of_means
 
     def diagonal(self, weights: Float[Tensor, "system pair *one"]) -> Coefficients:
         """The diagonal of Jᵀ W⁻¹ Q J, roughly: links as if they were alone, `weights` the mean of Q of every pair."""
         links = self.links
         volumes = [area * axis.spacing / 2 for area, axis in zip(links.areas, links.grid.axes, strict=True)]
         of_drops, of_means = (
-            [(own.square() * weights).sum(1) / volume for own, volume in zip(fields, volumes, strict=True)]
+            [(own.square() * weights).sum(1) / volume for own, volume in zip(fields, volumes, strict=False)]
             for fields in (self.drops, self.means)
         )
-        return self._gathered(of_drops, of_means if self.with_drift else [], power=2)
+        return self._gathered(of_drops, of_means, power=2)
 
     def _gathered(self, of_drops: list[Tensor], of_means: list[Tensor], *, power: int) -> Tensor:
         """Amounts on links to cells, times the slopes by log b and by v to a power."""
@@ -171,8 +205,7 @@ class _Solve(torch.autograd.Function):
     def forward(
         context: Any, moments: Tensor, operator: EllipticOperator, transposed: bool, *coefficients: Tensor
     ) -> Tensor:
-        small = len(operator.links.unknown) <= DENSE_UNKNOWNS
-        context.inverse = _dense_inverse(operator) if small else partial(_iterated, operator)
+        context.inverse = _inverse(operator)
         context.operator, context.transposed = operator, transposed
         solution = context.inverse(moments.detach(), transposed)
         context.save_for_backward(solution)
@@ -189,6 +222,16 @@ class _Solve(torch.autograd.Function):
         if operator.transports is not None:
             of_links += [-(a * b).sum(1) for a, b in zip(drops, links.means(into), strict=True)]
         return adjoint, None, None, *of_links
+
+
+def _inverse(operator: EllipticOperator) -> Callable[[Tensor, bool], Tensor]:
+    """Of moments, transposed or not."""
+    if len(operator.links.unknown) <= DENSE_UNKNOWNS:
+        return _dense_inverse(operator)
+    if operator.transports is not None:
+        return partial(_iterated, operator)
+    solve = MultigridSolver(operator.grid, operator.conductances)
+    return lambda moments, _: solve(moments)
 
 
 def _dense_inverse(operator: EllipticOperator) -> Callable[[Tensor, bool], Tensor]:
@@ -212,6 +255,7 @@ def _dense_inverse(operator: EllipticOperator) -> Callable[[Tensor, bool], Tenso
 
 
 def _iterated(operator: EllipticOperator, moments: Tensor, transposed: bool) -> Tensor:
+    """With transport."""
     modes, links = transform(operator.grid), operator.links
     scale = operator.scale.unsqueeze(1) * links.is_unknown
 
@@ -221,6 +265,5 @@ def _iterated(operator: EllipticOperator, moments: Tensor, transposed: bool) -> 
     def matrix(field: Tensor) -> Tensor:
         return operator(field, transposed=transposed)
 
-    method = conjugate_gradients if operator.transports is None else bicgstab
     axes = tuple(range(-operator.grid.dimension, 0))
-    return method(matrix, moments * links.is_unknown, preconditioner=preconditioner, axes=axes)
+    return bicgstab(matrix, moments * links.is_unknown, preconditioner=preconditioner, axes=axes)

@@ -1,7 +1,7 @@
 """Fields to mode coefficients and back: c = Φᵀ W f and f = Φ c, orthonormal in the grid's quadrature.
 
 Two forms of the same map. Dense: one matrix product per axis, best on small grids and when few modes are
-retained. Fast: one real FFT per axis on the odd or even extension. `transform(grid)` chooses by size.
+retained. Fast: one real FFT per axis. `transform(grid)` chooses by size.
 Both work on torch tensors of any leading axes, on their device, and are differentiable.
 """
 
@@ -22,7 +22,7 @@ from nipde.grid import Axis, Grid
 from nipde.spectral.basis import basis_of, nodal_matrix
 
 #: Up to this many modes on an axis a full matrix product beats the FFT (measured on CPU, results/transforms.json).
-DENSE_UP_TO = 1024
+DENSE_UP_TO = 512
 
 
 class Transform(ABC):
@@ -108,7 +108,7 @@ class DenseTransform(Transform):
 
 
 class FastTransform(Transform):
-    """Real FFTs of the extension that fits the boundary."""
+    """Real FFTs: their imaginary part for sines, their real part for cosines."""
 
     def _analyse(self, place: int, field: Tensor) -> Tensor:
         return self._on_last_axis(place, field, lambda moved: self._sums(place, moved))
@@ -120,27 +120,28 @@ class FastTransform(Transform):
         axis, modes = self.grid.axes[place], self.shape[place]
         norms = field.new_tensor(axis.spacing * _norms(axis)[:modes])
         if isinstance(axis.boundary, Dirichlet):
-            return _sine_sums(field[..., 1:-1])[..., :modes] * norms
+            return _sine_sums(field)[..., 1:-1][..., :modes] * norms
         if isinstance(axis.boundary, Neumann):
             return _cosine_sums(field)[..., :modes] * norms
-        spectrum = torch.fft.rfft(field, dim=-1)
-        pairs = torch.stack([spectrum.real, -spectrum.imag], dim=-1).flatten(-2)
-        return torch.cat([pairs[..., :1], pairs[..., 2:]], dim=-1)[..., :modes] * norms
+        # Real and imaginary parts in turns; the first imaginary part is 0 and gives its place to the constant.
+        spectrum = torch.view_as_real(torch.fft.rfft(field, dim=-1))
+        sums = spectrum.flatten(-2)[..., 1 : modes + 1] * norms * _signs(norms)
+        sums[..., 0] = spectrum[..., 0, 0] * norms[0]
+        return sums
 
     def _series(self, place: int, coefficients: Tensor) -> Tensor:
         axis, modes = self.grid.axes[place], self.shape[place]
         norms = _norms(axis)
         full = pad(coefficients, (0, len(norms) - modes)) * coefficients.new_tensor(norms)
         if isinstance(axis.boundary, Dirichlet):
-            return pad(_sine_sums(full), (1, 1))
+            return _sine_sums(pad(full, (1, 1)))
         alone = _is_alone(axis)
         if isinstance(axis.boundary, Neumann):
             return _cosine_sums(full * full.new_tensor(np.where(alone, 2.0, 1.0)))  # the sums halve both ends
         full = full * full.new_tensor(np.where(alone, 1.0, 0.5) * axis.nodes)
-        zero = torch.zeros_like(full[..., :1])
-        pairs = torch.cat([full[..., :1], zero, full[..., 1:], zero], dim=-1)[..., : 2 * (axis.nodes // 2 + 1)]
-        spectrum = torch.complex(pairs[..., ::2], -pairs[..., 1::2])
-        return torch.fft.irfft(spectrum, n=axis.nodes, dim=-1)
+        turns = pad(full * _signs(full), (1, 1 - axis.nodes % 2))
+        turns[..., 0], turns[..., 1] = full[..., 0], 0.0
+        return torch.fft.irfft(torch.view_as_complex(turns.unflatten(-1, (-1, 2))), n=axis.nodes, dim=-1)
 
 
 def transform(grid: Grid, *, modes: Sequence[int] | None = None) -> Transform:
@@ -165,16 +166,22 @@ def _rows(axis: Axis, modes: int, dtype: torch.dtype, device: torch.device) -> T
 
 
 def _sine_sums(values: Tensor) -> Tensor:
-    """Σ_j v_j sin(πjk/m), j, k = 1 … m-1: the imaginary half of the odd extension's FFT."""
-    zero = torch.zeros_like(values[..., :1])
-    odd = torch.cat([zero, values, zero, -values.flip(-1)], dim=-1)
-    return torch.fft.rfft(odd, dim=-1).imag[..., 1:-1] / -2
+    """Σ_j v_j sin(πjk/m), j, k = 0 … m: minus the imaginary part of the FFT of v and as many zeros."""
+    return -torch.fft.rfft(values, n=2 * (values.shape[-1] - 1), dim=-1).imag
 
 
 def _cosine_sums(values: Tensor) -> Tensor:
-    """v_0/2 + Σ_j v_j cos(πjk/m) + (-1)^k v_m/2, k = 0 … m: the trapezoid rule, as the even extension's FFT."""
-    even = torch.cat([values, values[..., 1:-1].flip(-1)], dim=-1)
-    return torch.fft.rfft(even, dim=-1).real / 2
+    """v_0/2 + Σ_j v_j cos(πjk/m) + (-1)^k v_m/2, k = 0 … m: the trapezoid rule, the real part of the same."""
+    halves = values.new_ones(values.shape[-1])
+    halves[0] = halves[-1] = 0.5
+    return torch.fft.rfft(values * halves, n=2 * (values.shape[-1] - 1), dim=-1).real
+
+
+def _signs(values: Tensor) -> Tensor:
+    """For cosines 1, for sines, which are minus imaginary parts, -1: in turns, after the constant."""
+    signs = values.new_ones(values.shape[-1])
+    signs[0::2] = -1
+    return signs
 
 
 def _is_alone(axis: Axis) -> NDArray[np.bool_]:

@@ -154,12 +154,16 @@ class Linearised:
 
     def vjp(self, outflow: Float[Tensor, "system pair *space"]) -> Float[Tensor, "system coefficient *space"]:
         """Jᵀ Q."""
-        waves = self.fit.waves
-        return self.sensitivity.vjp(waves.synthesis(waves.analysis(outflow / self.fit.links.volume) * self.fit.weights))
+        return self.sensitivity.vjp(self._weigh(outflow, slice(None)))
 
     def normal(self, change: Tensor) -> Tensor:
         """Jᵀ Q J."""
-        return self.vjp(self.jvp(change))
+        return self.sensitivity.normal(change, weigh=self._weigh)
+
+    def _weigh(self, outflow: Float[Tensor, "system pair *space"], pairs: slice) -> Tensor:
+        """Q of some of the pairs."""
+        waves = self.fit.waves
+        return waves.synthesis(waves.analysis(outflow / self.fit.links.volume) * self.fit.weights[:, pairs])
 
     def information(self) -> Float[Tensor, "system coefficient *space"]:
         """The diagonal of Jᵀ Q J, roughly."""
