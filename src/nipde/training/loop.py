@@ -100,8 +100,7 @@ def _read(
     means: list[Tensor], length: Tensor, systems: list[Int[np.ndarray, " sample"]]
 ) -> tuple[float, float, list[int]]:
     """The loss, the gradient's norm and the systems whose error is no number: an accelerator is waited for once."""
-    losses = [mean.mean() for mean in means]
-    numbers = torch.cat([*means, torch.stack([*losses, length])]).tolist()
+    numbers = torch.cat([*means, torch.stack([*(mean.mean() for mean in means), length])]).tolist()
     *losses, norm = numbers[-len(means) - 1 :]
     finite = np.isfinite(numbers[: -len(means) - 1])
     return sum(loss / len(means) for loss in losses), norm, np.concatenate(systems)[~finite].tolist()

@@ -14,10 +14,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from nipde.constants import constant
+from nipde.context.noise import level_like
 from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.estimators.base import Model, ModelConfig
@@ -209,7 +212,7 @@ class ConditionedNIPS(Model):
     def _noise(self, pairs: Pairs) -> Float[Tensor, " system"]:
         """Given, or estimated: responses are rough themselves, but what a first prior leaves of them is noise."""
         if pairs.noise is not None:
-            return torch.as_tensor(pairs.noise).to(pairs.loads).expand(pairs.batch)
+            return level_like(pairs.noise, pairs.loads).expand(pairs.batch)
         first = self._estimate(pairs, noise_level(pairs.grid, pairs.responses)).prior
         return noise_level(pairs.grid, pairs.responses - first.predict(pairs.loads))
 
@@ -308,7 +311,7 @@ def gcv_weights(
     """
     strengths = (whitened.strengths - whitened.penalty[:, None]).clamp(min=0)
     sizes = residual.double().square().flatten(2).sum(2)
-    penalties = strengths.new_tensor(PENALTIES)[:, None] * strengths.amax(1)
+    penalties = constant(np.array, PENALTIES, like=strengths)[:, None] * strengths.amax(1)
     share = penalties[..., None] / (strengths + penalties[..., None])
     scores = (share.square() * sizes).sum(-1) / share.mean(-1).square()
     best = scores.argmin(0)
