@@ -135,6 +135,11 @@ def device(text: Any) -> str:
     return str(text)
 
 
+def add_device(to: ArgumentParser) -> None:
+    """Where a network computes."""
+    to.add_argument("--device", type=device, default="", help="where weights compute, such as cuda; the processor else")
+
+
 class _Unsuited(ArgumentTypeError, ValueError):
     """What the parser expects of a kind of option; it adds the option's name."""
 

@@ -15,6 +15,7 @@ from nipde.constants import quadrature
 from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.grid import Grid
+from nipde.spectral.full_precision import full_precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class Scaling:
     def of(cls, pairs: Pairs) -> Self:
         """The context's own; masked nodes do not count."""
         fields = {"loads": (pairs.loads, None), "responses": (pairs.responses, pairs.mask)}
-        with torch.autocast(pairs.loads.device.type, enabled=False):
+        with full_precision(pairs.loads):
             found = {name: _root_mean_square(field, pairs.grid, mask) for name, (field, mask) in fields.items()}
             both = torch.stack(list(found.values()))
             # One question for both: an accelerator is waited for once.

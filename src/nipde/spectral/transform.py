@@ -20,6 +20,7 @@ from nipde.constants import constant
 from nipde.errors import GridError, ShapeError
 from nipde.grid import Axis, Grid
 from nipde.spectral.basis import Basis, basis_of, nodal_matrix
+from nipde.spectral.full_precision import full_precision
 
 #: Up to this many modes on an axis a full matrix product beats the FFT (measured on CPU, results/transforms.json).
 DENSE_UP_TO = 1024
@@ -77,11 +78,9 @@ class Transform(ABC):
     def _each_axis(self, values: Tensor, step: Callable[[int, Tensor], Tensor]) -> Tensor:
         if values.dtype in (torch.float16, torch.bfloat16):
             values = values.float()  # neither CPU FFTs nor long sums survive half precision
-        if torch.is_autocast_enabled(values.device.type):
-            with torch.autocast(values.device.type, enabled=False):
-                return self._each_axis(values, step)
-        for place in range(self.grid.dimension):
-            values = step(place, values)
+        with full_precision(values):
+            for place in range(self.grid.dimension):
+                values = step(place, values)
         return values
 
     def _on_last_axis(self, place: int, values: Tensor, step: Callable[[Tensor], Tensor]) -> Tensor:

@@ -35,6 +35,7 @@ from nipde.kernels.base import CoefficientPosterior
 from nipde.kernels.conditioned import ConditionedKernel, ContextSubspace
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.kernels.nonlinear import CorrectedPredictor
+from nipde.spectral.full_precision import full_precision
 from nipde.spectral.transform import transform
 
 #: Share of gaps up to which bands hold, and the least noise of filled values, over the rms of the responses.
@@ -100,6 +101,10 @@ class ConditionedNIPS(Model):
 
         A predictor that is not linear, if the prior is not.
         """
+        with full_precision(self.balance):
+            return self._forward(pairs)
+
+    def _forward(self, pairs: Pairs) -> ConditionedKernel | CorrectedPredictor:
         self._check(pairs)
         pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
         flat = pairs.along_one_axis()
