@@ -196,7 +196,8 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
     write_result(out, {
         "case": job.case.name, "table": job.case.table, "row": job.case.row, "law": job.law, "nodes": job.case.nodes,
         "seed": job.seed, "paper": job.case.paper, "paper_seeds": job.case.paper_seeds,
-        **of_training(run, model), "samples": run.step * recipe.batch, "rank": job.case.options.get("channels", recipe.model.channels),
+        **of_training(run, model), "samples": run.step * recipe.batch,
+        "rank": job.case.options.get("channels", recipe.model.channels),
         "paper_protocol": judged["train"], "unseen_loads": judged["test"], "shifted": shifted,
         "rank_floor": _rank_floor(archive, recipe.contexts[0], recipe.model.channels),
         "recipe": asdict(replace(recipe, start=None if start is None else start.name)),

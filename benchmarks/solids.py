@@ -196,7 +196,8 @@ def _network(row: Row, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
     }
     return {
         "problem": row.problem, "label": row.label, "recipe": asdict(recipe), "paper": row.paper, "trained": True,
-        **of_training(run, model), "curve": curve(out), "test": judge(model, archive, kept=KEPT, **_asked(budget)), "larger": larger,
+        **of_training(run, model), "curve": curve(out), "larger": larger,
+        "test": judge(model, archive, kept=KEPT, **_asked(budget)),
     }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ SEED = 0
 BATCH, PAIRS, CHANNELS = 10, 50, 40
 #: Model, layers, nodes per axis.
 CASES: tuple[tuple[Kind, int, int], ...] = (
-    ("nips", 2, 21), ("nips", 4, 21), ("nips-mlp", 4, 21), ("nao", 2, 21), ("afno", 2, 21), ("nips", 4, 41),
+    ("nips", 2, 21), ("nips", 4, 21), ("nao", 2, 21), ("afno", 2, 21), ("nips", 4, 41),
     ("nips", 4, 81), ("nips", 4, 161), ("nips", 4, 321),
 )  # fmt: skip
 #: Values per parameter that Adam reads and writes: weight, gradient and two moments, all but the gradient twice.

