@@ -64,7 +64,7 @@ class Traffic(TorchDispatchMode):
     """Bytes that all operations in the block read and write; views and memory that is only reserved are free."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.bytes = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -52,7 +52,7 @@ def step_cost(measured: dict[str, Any]) -> str:
     rows = [
         (
             row["model"], row["layers"], f"{row['nodes']}²", f"{row['parameters']:,}",
-            f"{row['operations'] / 1e9:.3g}", f"{row['bytes'] / 1e6:,.0f}", f"{row['batch_bytes'] / 1e6:.3g}",
+            f"{row['operations'] / 1e9:,.1f}", f"{row['bytes'] / 1e6:,.0f}", f"{row['batch_bytes'] / 1e6:.3g}",
             f"{row['optimiser_bytes'] / 1e6:.3g}", f"{row['operations'] / row['bytes']:.1f}",
         )
         for row in measured["rows"]

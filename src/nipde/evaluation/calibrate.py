@@ -163,9 +163,9 @@ def _measured(
         ratios = errors / spread[(..., None, *(None,) * kernel.grid.dimension)]
         for some, where in ((inside, kernel.grid.interior), (edge, kernel.grid.edge)):
             some.append(ratios[..., torch.tensor(where)].flatten(1).cpu().numpy())
-        for name, number in signature(
-            kernel, noise_share(level_like(given.noise, given.responses), given.responses)
-        ).items():
+        assert given.noise is not None  # contexts are drawn with theirs
+        share = noise_share(level_like(given.noise, given.responses), given.responses)
+        for name, number in signature(kernel, share).items():
             by_name[name].append(number.double().cpu().numpy())
         progress(len(ratios))
     numbers = {name: np.concatenate(values) for name, values in by_name.items()}
