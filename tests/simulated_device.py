@@ -23,7 +23,8 @@ import nipde
 SOURCES = Path(nipde.__file__).parent
 aten = torch.ops.aten
 #: The device hands over values; the processor waits for all work before.
-READS = {aten._local_scalar_dense, aten.equal, aten.is_nonzero, aten._linalg_check_errors}
+READS = {aten._local_scalar_dense, aten.equal, aten.is_nonzero, aten._linalg_check_errors, aten._linalg_eigh,
+         aten._linalg_svd}  # fmt: skip
 #: The size of the result is known to the device only.
 SIZES = {aten.nonzero, aten.masked_select, aten._unique2, aten.unique_dim, aten.unique_consecutive,
          aten.repeat_interleave}  # fmt: skip

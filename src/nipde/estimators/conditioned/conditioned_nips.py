@@ -162,7 +162,8 @@ class ConditionedNIPS(Model):
         noise = self._noise(pairs) if noise is None else noise
         whitened = self._whitened(pairs, noise)
         kernel = self._conditioned(pairs, whitened, self.inference(whitened, pairs)).stretched(pairs.grid)
-        if self.calibration is None or bool(noise_or_zero(pairs.load_noise, pairs.loads).any()):
+        exact = pairs.load_noise is None or not bool(noise_or_zero(pairs.load_noise, pairs.loads).any())
+        if self.calibration is None or not exact:
             return kernel  # calibration is for exact loads
         share = noise_share(noise, pairs.responses)
         return replace(kernel, bands=self.calibration.bands(kernel, pairs=pairs.count, share=share))

@@ -182,7 +182,7 @@ def smooth_filling(pairs: Pairs, *, loaded: bool = False) -> Float[Tensor, "syst
     pull = -stiffness(known)
     if loaded and pairs.components[0] == pairs.components[1]:
         pull = pull + _compliance(pairs, known)[(..., *(None,) * (known.ndim - 1))] * pairs.loads * links.volume * gap
-    diagonal = torch.ones_like(known) * sum(float(factor.mean()) * 2 for factor in links.factors)
+    diagonal = torch.ones_like(known) * 2 * torch.stack([factor.mean() for factor in links.factors]).sum()
     return known + reorthogonalised_steps(stiffness, pull, diagonal=diagonal, iterations=SMOOTHING)
 
 
