@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -71,7 +72,7 @@ class OnDevice(torch.Tensor):
 
 
 class _Gaps(TorchFunctionMode):
-    """What PyTorch's Python backends have no way for: tensors from lists of numbers, and lists from tensors."""
+    """What PyTorch's Python backends have no way for: tensors from lists, as an index too, and lists from tensors."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -80,6 +81,10 @@ class _Gaps(TorchFunctionMode):
         if function is torch.Tensor.new_tensor and isinstance(args[0], OnDevice):
             kwargs = {"dtype": args[0].dtype, "device": args[0].device} | kwargs
             function, args = torch.tensor, args[1:]
+        if function in (torch.Tensor.__getitem__, torch.Tensor.__setitem__) and isinstance(args[0], OnDevice):
+            index = args[1] if isinstance(args[1], tuple) else (args[1],)
+            index = tuple(torch.tensor(one) if isinstance(one, list | range | np.ndarray) else one for one in index)
+            args = (args[0], index, *args[2:])
         if function in (torch.tensor, torch.as_tensor) and not _is_tensor(args[0]):
             to = kwargs.pop("device", None)
             made = function(*args, **kwargs)
