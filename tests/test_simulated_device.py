@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.simulated_device import MixedDevices, OnDevice, device, watched
+from tests.simulated_device import MixedDevices, device, watched
 
 ONES = torch.ones(3)
 
@@ -67,16 +67,3 @@ def test_what_crosses_is_seen(cross, kind):
     with watched() as seen:
         cross(own)
     assert [crossing.kind for crossing in seen] == [kind]
-
-
-def test_work_on_the_device_is_not_a_crossing():
-    layer = torch.nn.Linear(3, 2).to(device())
-    optimiser = torch.optim.Adam(layer.parameters(), fused=True)
-    own = there()
-    with watched() as seen:
-        layer(own).square().sum().backward()
-        optimiser.step()
-        torch.fft.rfft(own)
-        torch.zeros(3, device=device()) + torch.linspace(0, 1, 3, device=device())
-    assert seen == []
-    assert isinstance(layer.weight.grad, OnDevice)
