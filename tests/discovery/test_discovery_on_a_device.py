@@ -1,12 +1,14 @@
 import copy
 
 import numpy as np
+import pytest
 
 import nipde
 from tests.golden.answers import FILE
 from tests.simulated_device import device, watched
 
 
+@pytest.mark.slow
 def test_a_discovery_with_weights_on_a_device_is_that_of_the_processor():
     measured, model = nipde.read(FILE.with_name("membrane.npz")), nipde.load("darcy-two-phase").double()
     expected = nipde.discover(measured, model, recommendations=1, piecewise_constant=False)

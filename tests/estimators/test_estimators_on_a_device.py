@@ -85,6 +85,7 @@ def test_methods(name, trained_on):
     assert check(estimator, name) <= known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["darcy", "darcy-two-phase-gated", "advection"])
 def test_gaps_and_unknown_noise(name):
     pairs, _ = measured(name)
