@@ -12,7 +12,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from nipde.data.archive import Archive
+from torch import nn
+
+from nipde.data.archive import Archive, open_archive
+from nipde.data.generation import generate
+from nipde.data.manifest import MANIFEST
+from nipde.data.plan import Plan
 from nipde.errors import NipdeError, StoppedEarly
 from nipde.evaluation.evaluate import evaluate
 from nipde.training.fit import fit
@@ -67,6 +72,27 @@ def whole(recipe: TrainingRecipe, archive: Archive, out: Path) -> Run:
             remedy="give the same command again: it goes on from there",
         )
     return run
+
+
+def generated(plan: Plan, place: Path) -> Archive:
+    """The archive of a plan, generated once."""
+    if not (place / MANIFEST).exists():
+        generate(plan, place, workers=1)
+    return open_archive(place)
+
+
+def of_training(run: Run, model: nn.Module) -> dict[str, Any]:
+    """What a record keeps of a run."""
+    return {
+        "parameters": sum(parameter.numel() for parameter in model.parameters()), "steps": run.step,
+        "seconds": run.seconds, "best_step": run.best_step, "validation": run.best,
+    }  # fmt: skip
+
+
+def check_cases(only: Sequence[str], known: Sequence[str]) -> None:
+    """Raise unless every case that was asked for is known."""
+    if unknown := set(only) - set(known):
+        raise NipdeError(expected=f"cases among {', '.join(known)}", got=", ".join(sorted(unknown)))
 
 
 def judge(estimator: Any, archive: Archive, *, kept: Sequence[str], **asked: Any) -> dict[str, Any]:

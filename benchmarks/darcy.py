@@ -15,14 +15,11 @@ import numpy as np
 import torch
 
 from benchmarks import campaign, darcy_cases
-from benchmarks.campaign import judge, whole
+from benchmarks.campaign import check_cases, generated, judge, of_training, whole
 from benchmarks.darcy_cases import ALL, LOAD_ALPHA, OURS, SHIFTS, Case, Law, Shift
 from benchmarks.finished_rows import RESULT, finished, write_result
 from benchmarks.learning_curves import curve, trend
-from nipde.data.archive import Archive, open_archive
-from nipde.data.generation import generate
-from nipde.data.manifest import MANIFEST
-from nipde.errors import NipdeError
+from nipde.data.archive import Archive
 from nipde.estimators.registry import FITTED, SCALAR
 from nipde.evaluation.named import named
 from nipde.training.recipe import TrainingRecipe
@@ -112,9 +109,8 @@ def jobs(budget: Budget, *, only: Sequence[str] = ()) -> list[Job]:
             planned.append(Job(case, first, seed))
             if budget.minutes is None or (case.name in budget.both_laws and not seed):
                 planned.append(Job(case, "darcy-consistent" if first == "darcy-literal" else "darcy-literal", seed))
-    if unknown := set(only) - {job.name for job in planned} - {job.case.name for job in planned} - set(METHODS):
-        names = [*sorted({job.case.name for job in planned}), *METHODS]
-        raise NipdeError(expected=f"cases among {', '.join(names)}", got=", ".join(sorted(unknown)))
+    names = sorted({job.case.name for job in planned})
+    check_cases([name for name in only if name not in {job.name for job in planned}], [*names, *METHODS])
     return [job for job in planned if not only or job.name in only or job.case.name in only]
 
 
@@ -165,9 +161,7 @@ def data(law: Law, nodes: int, work: Path, *, shift: Shift = None, **options: bo
     """The archive of a law and grid, generated once; `options` of its plan."""
     chosen = "".join(f"-{name.replace('_', '-')}" for name, value in options.items() if value)
     place = work / "data" / f"{law}-{nodes}{f'-{shift}-shifted' if shift else ''}{chosen}"
-    if not (place / MANIFEST).exists():
-        generate(darcy_cases.plan(law, nodes, shift=shift, **options), place, workers=1)
-    return open_archive(place)
+    return generated(darcy_cases.plan(law, nodes, shift=shift, **options), place)
 
 
 def _train_and_judge(job: Job, budget: str, work: Path) -> str:
@@ -202,9 +196,8 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
     write_result(out, {
         "case": job.case.name, "table": job.case.table, "row": job.case.row, "law": job.law, "nodes": job.case.nodes,
         "seed": job.seed, "paper": job.case.paper, "paper_seeds": job.case.paper_seeds,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "steps": run.step, "samples": run.step * recipe.batch, "seconds": run.seconds, "best_step": run.best_step,
-        "validation": run.best, "rank": job.case.options.get("channels", recipe.model.channels),
+        **of_training(run, model), "samples": run.step * recipe.batch,
+        "rank": job.case.options.get("channels", recipe.model.channels),
         "paper_protocol": judged["train"], "unseen_loads": judged["test"], "shifted": shifted,
         "rank_floor": _rank_floor(archive, recipe.contexts[0], recipe.model.channels),
         "recipe": asdict(replace(recipe, start=None if start is None else start.name)),

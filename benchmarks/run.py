@@ -20,6 +20,7 @@ MEASUREMENTS = {
     "imports": "time and modules of `nipde.load` in a fresh process, beside another source tree with --against",
     "params": "parameter counts of the paper's models, rebuilt",
     "step": "one training step of NIPS: speed and memory against the plain transcription and against bare products",
+    "step-cost": "operations and bytes of one training step of the paper's models, counted on the meta device",
     "recipes": "ways to train NIPS at equal processor time: error on validation systems, three seeds",
     "shifted-loads": "the paper's OOD scenario 1: smooth loads in the context, in the queries, or in both",
     "tokens": "time and memory of NIPS and NAO from 441 to 65,536 nodes, and NAO's memory limit as a prediction",

@@ -17,14 +17,13 @@ import numpy as np
 import torch
 
 from benchmarks import campaign
-from benchmarks.campaign import judge, whole
+from benchmarks.campaign import check_cases, generated, judge, of_training, whole
 from benchmarks.finished_rows import RESULT, finished, write_result
 from benchmarks.learning_curves import curve, trend
 from benchmarks.solids_material import Look, digits_inside, fibres_inside
 from benchmarks.solids_mesh import finer_elements
 from nipde.data.archive import Archive, open_archive
 from nipde.data.generation import generate
-from nipde.data.manifest import MANIFEST
 from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
 from nipde.data.plan import Plan
 from nipde.errors import NipdeError
@@ -120,8 +119,7 @@ def measure(
     if budget not in BUDGETS:
         raise NipdeError(expected=f"a budget among {', '.join(BUDGETS)}", got=repr(budget))
     jobs = _jobs(budget)
-    if unknown := set(only) - set(jobs):
-        raise NipdeError(expected=f"cases among {', '.join(jobs)}", got=", ".join(sorted(unknown)))
+    check_cases(only, list(jobs))
     before = before or {}
     asked = [name for name in jobs if (name in only if only else name not in before)]
     for problem in RECIPES:
@@ -150,9 +148,7 @@ def data(problem: str, work: Path, *, amplitude: float = 1.0, trial: bool = Fals
     if trial:
         recipe, name, systems = replace(recipe, pairs=20), f"{name}-trial", 10
     place = work / "data" / name
-    if not (place / MANIFEST).exists():
-        generate(Plan(recipe, systems=systems, seed=seed), place, workers=1)
-    return open_archive(place)
+    return generated(Plan(recipe, systems=systems, seed=seed), place)
 
 
 def _jobs(budget: str) -> dict[str, tuple[Any, ...]]:
@@ -200,9 +196,8 @@ def _network(row: Row, *, budget: str, work: Path, out: Path) -> dict[str, Any]:
     }
     return {
         "problem": row.problem, "label": row.label, "recipe": asdict(recipe), "paper": row.paper, "trained": True,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "steps": run.step, "seconds": run.seconds, "best_step": run.best_step, "validation": run.best,
-        "curve": curve(out), "test": judge(model, archive, kept=KEPT, **_asked(budget)), "larger": larger,
+        **of_training(run, model), "curve": curve(out), "larger": larger,
+        "test": judge(model, archive, kept=KEPT, **_asked(budget)),
     }  # fmt: skip
 
 

@@ -368,3 +368,27 @@ def test_a_grid_stretched_by_one_is_the_same_and_by_nothing_is_none():
 def test_the_ratio_of_boxes_that_are_not_similar_is_a_mean():
     wide = Grid((Axis(5, 8.0), Axis(5, 2.0)))
     assert Grid.uniform(5).ratio(wide) == pytest.approx(4.0)
+
+
+# Lengths
+
+
+def test_every_axis_has_its_length():
+    for lengths in ((2.0, 3.0), [2.0, 3.0], np.array([2.0, 3.0])):
+        assert Grid.uniform(5, length=lengths) == Grid((Axis(5, 2.0), Axis(5, 3.0)))
+    assert Grid.uniform([5, 6, 7], length=(1, 2, 3)).volume == 6
+
+
+@pytest.mark.parametrize(("nodes", "length"), [(5, (1.0, 2.0, 3.0)), ([5, 6, 7], (1.0, 2.0)), (5, ())])
+def test_as_many_lengths_as_axes(nodes, length):
+    with pytest.raises(GridError) as error:
+        Grid.uniform(nodes, length=length)
+    assert error.value.expected == f"one length, or {2 if nodes == 5 else 3}"
+    assert error.value.got == length
+
+
+@pytest.mark.parametrize("length", ["1", None, (1.0, 2.0), 1j])
+def test_a_length_is_a_number(length):
+    with pytest.raises(GridError) as error:
+        Axis(5, length)
+    assert error.value.got == length

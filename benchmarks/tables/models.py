@@ -47,6 +47,24 @@ def step(measured: dict[str, Any]) -> str:
     )
 
 
+def step_cost(measured: dict[str, Any]) -> str:
+    """By model and grid: parameters, operations and bytes of a step."""
+    rows = [
+        (
+            row["model"], row["layers"], f"{row['nodes']}²", f"{row['parameters']:,}",
+            f"{row['operations'] / 1e9:,.1f}", f"{row['bytes'] / 1e6:,.0f}", f"{row['batch_bytes'] / 1e6:.3g}",
+            f"{row['optimiser_bytes'] / 1e6:.3g}", f"{row['operations'] / row['bytes']:.1f}",
+        )
+        for row in measured["rows"]
+    ]  # fmt: skip
+    head = ("model", "layers", "grid", "parameters", "operations, 10⁹", "bytes read and written, MB",
+            "of the batch, MB", "of Adam, MB", "operations per byte")  # fmt: skip
+    return table(head, rows) + (
+        f"\nForward, loss and backward; batch {measured['batch']}, d = {measured['pairs']}, d_k = "
+        f"{measured['channels']}, float32. Bytes as if no two operations were fused.\n"
+    )
+
+
 def tokens(measured: dict[str, Any]) -> str:
     """Time and memory by model and number of nodes, and the prediction for the paper's card."""
     sizes = sorted({point["nodes"] for model in measured["models"] for point in model["points"]})

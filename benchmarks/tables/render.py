@@ -16,7 +16,7 @@ from benchmarks.tables.independent import independent
 from benchmarks.tables.markdown import provenance
 from benchmarks.tables.mechanics import mechanics
 from benchmarks.tables.mistakes import mistakes
-from benchmarks.tables.models import imports, params, recipes, shifted_loads, step, tokens, transforms
+from benchmarks.tables.models import imports, params, recipes, shifted_loads, step, step_cost, tokens, transforms
 from benchmarks.tables.reference import reference
 from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
@@ -38,6 +38,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "imports": imports,
     "params": params,
     "step": step,
+    "step-cost": step_cost,
     "tokens": tokens,
     "recipes": recipes,
     "shifted-loads": shifted_loads,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import inf
+from numbers import Real
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -29,7 +30,7 @@ class Axis:
     def __post_init__(self) -> None:
         if not (isinstance(self.nodes, int | np.integer) and self.nodes >= 3):
             raise GridError(expected="a whole number of nodes >= 3", got=self.nodes, remedy="use a finer grid")
-        if not 0 < self.length < inf:
+        if not (isinstance(self.length, Real) and 0 < self.length < inf):
             raise GridError(expected="a finite axis length > 0", got=self.length, remedy="give the length of the axis")
 
     @property
@@ -84,12 +85,18 @@ class Grid:
         nodes: int | Sequence[int],
         *,
         dimension: int = 2,
-        length: float = 1.0,
+        length: float | Sequence[float] = 1.0,
         boundary: Boundary = Dirichlet(),
     ) -> Self:
-        """The same axis in every direction: `Grid.uniform(21)` is the unit square with 21 × 21 nodes."""
+        """The same boundary in every direction: `Grid.uniform(21)` is the unit square with 21 × 21 nodes.
+
+        Nodes and lengths are one number for all axes, or one for each.
+        """
         counts = [int(nodes)] * dimension if isinstance(nodes, int | np.integer) else list(nodes)
-        return cls(tuple(Axis(count, length, boundary) for count in counts))
+        lengths = list(length) if isinstance(length, Sequence | np.ndarray) else [length] * len(counts)
+        if len(lengths) != len(counts):
+            raise GridError(expected=f"one length, or {len(counts)}", got=length, remedy="give one for each axis")
+        return cls(tuple(Axis(count, one, boundary) for count, one in zip(counts, lengths, strict=True)))
 
     @property
     def dimension(self) -> int:

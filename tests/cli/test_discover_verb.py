@@ -114,3 +114,28 @@ def test_help_lists_just_the_weights_that_are_not_refused(capsys, monkeypatch):
     listed = printed.partition("trained model: ")[2].partition(", or a file or folder")[0].split(", ")
     assert "darcy" in listed
     assert set(listed) == {name for name in names() if load(name).infers_coefficient}
+
+
+def test_specimen_and_date_reach_the_summary_and_the_page(measured, tmp_path, capsys):
+    path, _ = measured
+    assert discover(path, "--out", tmp_path / "found", "--specimen", "plate 7", "--date", "2026-11-03") == 0
+    assert "specimen plate 7, measured on 2026-11-03." in capsys.readouterr().out
+    found = json.loads((tmp_path / "found" / "summary.json").read_text(encoding="utf-8"))
+    jsonschema.validate(found, schema())
+    assert (found["provenance"]["specimen"], found["provenance"]["measured_on"]) == ("plate 7", "2026-11-03")
+    written = (tmp_path / "found" / "report.html").read_text(encoding="utf-8")
+    assert 'id="specimen">plate 7<' in written
+    assert 'id="measured-on">2026-11-03<' in written
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "meta", "toaster"])
+def test_a_device_that_is_not_there_is_refused(measured, tmp_path, capsys, device):
+    assert discover(measured[0], "--out", tmp_path / "found", "--device", device) == 2
+    assert "expected a device that PyTorch has" in capsys.readouterr().err
+    assert not (tmp_path / "found").exists()
+
+
+def test_methods_of_the_processor_take_no_device(measured, tmp_path, capsys):
+    words = ["discover", str(measured[0]), "--out", str(tmp_path / "found"), "--device", "cpu"]
+    assert main(words) == 2
+    assert "leave out --device" in capsys.readouterr().err

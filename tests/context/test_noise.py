@@ -3,10 +3,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from nipde.context.noise import with_white_noise, with_white_noise_each
+import nipde
+from nipde.context.noise import level_like, with_white_noise, with_white_noise_each
 from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.grid import Grid
+from tests.golden.answers import _noisy
 
 
 @pytest.fixture
@@ -113,3 +115,34 @@ def test_a_share_that_is_none_is_refused(share):
         with_white_noise_each(pairs, share=share, seeds=[0])
     with pytest.raises(PairsError):
         with_white_noise(pairs.system(0), share=share, seed=0)
+
+
+# Digits of a level
+
+#: Not a number of single precision.
+LEVEL = 0.1
+
+
+def test_a_number_keeps_its_digits(pairs):
+    assert float(level_like(LEVEL, pairs.loads)) == LEVEL
+    assert float(level_like(LEVEL, pairs.loads.float())) == float(torch.tensor(LEVEL))
+    assert torch.equal(level_like(torch.tensor([1.0, 2.0]), pairs.loads), pairs.loads.new_tensor([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("noise", [-LEVEL, float("nan")])
+def test_a_negative_level_is_said_as_it_was_given(pairs, noise):
+    with pytest.raises(PairsError) as error:
+        replace(pairs, noise=noise)
+    assert repr(error.value.got) == repr(noise)
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1.0])
+@pytest.mark.parametrize("make", [lambda: nipde.load("darcy").double(), lambda: nipde.load("advection-gated").double()])
+def test_estimators_take_a_number_like_a_tensor_of_double_precision(make, noise):
+    """A number was rounded to single precision on its way."""
+    given, loads = _noisy(9)
+    given, level, model = given.take(range(6)), noise * float(given.noise), make()
+    with torch.no_grad():
+        by_number = model(replace(given, noise=level)).predict(loads)
+        by_tensor = model(replace(given, noise=torch.tensor(level, dtype=torch.float64))).predict(loads)
+    assert torch.equal(by_number, by_tensor)

@@ -28,7 +28,7 @@ def measured(name):
     """Pairs and new loads of a law that suits the estimator."""
     if name in SOLIDS or name in ("mmnist-gated", "tissue-gated"):
         return _tissue()
-    return _advection() if name.startswith("advection") else _noisy(9 if name in FITTED else 13)
+    return _advection() if name.startswith("advection") else _noisy(9 if name in (*FITTED, "output-error") else 13)
 
 
 def apart(one, other):
@@ -74,7 +74,10 @@ def test_of_shipped_weights(name):
 
 @pytest.mark.parametrize("name", METHOD_NAMES)
 def test_of_methods(name, trained_on):
-    check(named(name, trained_on) if name in FITTED else factory(name)(), name)
+    estimator = named(name, trained_on) if name in FITTED else factory(name)()
+    if name == "output-error":  # at its own size every estimate takes 80 seconds of the processor, and six are made
+        estimator = replace(estimator, material=8, solver=16)
+    check(estimator, name)
 
 
 @pytest.mark.parametrize("kind", sorted(MODELS.keys() - {"conditioned"}))

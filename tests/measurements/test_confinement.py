@@ -14,6 +14,7 @@ import pytest
 from nipde.measurements.confinement import available
 from nipde.measurements.formats import Format
 from nipde.measurements.sandbox import Limits, Sandbox
+from tests.measurements.patience import PATIENCE
 
 #: A reader whose `parse` tries everything and says what came of it.
 INTRUDER = """
@@ -103,7 +104,7 @@ def test_the_environment_is_empty_everywhere(tmp_path, monkeypatch):
 def test_a_system_without_means_says_so():
     program = "import sys; sys.platform = 'darwin'; from nipde.measurements import confinement as c\n"
     program += "sys.exit(c.available() != [] or c.confine(['/']) != [])"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)
 
 
 #: What Windows lacks, taken away from the caller and from the child.
@@ -133,7 +134,7 @@ READS = textwrap.dedent("""
             assert parse(folder / name).arrays["x"].tolist() == [0, 1, 2], name
         first = first or sandbox.sandbox()._server.pid
     assert sandbox.sandbox()._server.pid == first  # paid once
-    for limits, kind in ((Limits(seconds=0.3), "hangs"), (Limits(seconds=20, memory=2**28), "memory")):
+    for limits, kind in ((Limits(seconds=0.3), "hangs"), (Limits(seconds=100, memory=2**28), "memory")):
         try:
             parse(folder / f"{kind}.lab", limits=limits, format="busy")
         except MeasurementError as error:
@@ -177,7 +178,7 @@ def test_files_are_read_where_there_is_no_fork_and_no_resource(tmp_path):
     path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
     ended = subprocess.run(
         [sys.executable, "-c", f"LACKING = {LACKING!r}\n{LACKING}\n{READS}", str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=2 * PATIENCE,
     )  # fmt: skip
     assert ended.stdout.splitlines() == ["hangs at most 0.3 s", "memory at most 0.25 GiB", "crash ordinary"], (
         ended.stderr

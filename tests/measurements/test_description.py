@@ -105,3 +105,22 @@ def test_files_lie_below_the_description_unless_the_caller_says_otherwise(tmp_pa
 def test_folders_below_the_description_are_fine(tmp_path):
     (tmp_path / "experiment.toml").write_text('files = ["runs/a.csv", "./b.csv", "runs/../c.csv"]')
     assert len(Description.from_toml(tmp_path / "experiment.toml").files) == 3
+
+
+def test_specimen_and_date_are_kept_as_stated(tmp_path):
+    (tmp_path / "experiment.toml").write_text('files = "a.csv"\nspecimen = "plate 7"\ndate = 2026-11-03\n')
+    found = Description.from_toml(tmp_path / "experiment.toml")
+    assert (found.specimen, found.date) == ("plate 7", "2026-11-03")
+    assert (Description().specimen, Description().date) == (None, None)
+
+
+@pytest.mark.parametrize("text", ["3.11.2026", "2026-13-01", "20261103", "2026-11-03T10:00:00", "yesterday", ""])
+def test_a_date_is_a_day(text):
+    with refused(message="date", expected="2026-11-03", got=repr(text)):
+        Description(date=text)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 201])
+def test_a_specimen_has_a_name_of_some_letters(name):
+    with refused(message="specimen", expected="1 to 200"):
+        Description(specimen=name)

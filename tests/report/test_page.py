@@ -165,6 +165,10 @@ def test_the_head_names_specimen_file_and_date(discovery, text):
     written = page(replace(discovery, provenance=stated))
     assert 'id="specimen">Membrane 12 b<' in written
     assert 'id="date">2024-02-29<' in written
+    assert 'id="measured-on"' not in written
+    measured = page(replace(discovery, provenance={**stated, "measured_on": "2024-01-31"}))
+    assert 'Measured on <time id="measured-on">2024-01-31<' in measured
+    assert 'id="date">2024-02-29<' in measured
     sources = tuple(Source(f"run_{number}.csv", "csv", "") for number in range(5))
     many = replace(discovery, measurement=replace(discovery.measurement, sources=sources))
     assert 'id="file">run_0.csv, run_1.csv, run_2.csv and 2 more<' in page(many)

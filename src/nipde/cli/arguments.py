@@ -130,6 +130,24 @@ def _writable(place: Path, folder: Path) -> Path:
     return place
 
 
+def device(text: Any) -> str:
+    """Where tensors live, such as cuda:1; empty for what suits the machine."""
+    import torch  # not for the help of verbs that need none
+
+    try:
+        usable = not text or torch.empty(1, device=text).add(1).device.type != "meta"
+    except (RuntimeError, AssertionError, NotImplementedError):
+        usable = False
+    if not usable:
+        raise _Unsuited("a device that PyTorch has on this machine, such as cpu or cuda", text)
+    return str(text)
+
+
+def add_device(to: ArgumentParser) -> None:
+    """Where a network computes."""
+    to.add_argument("--device", type=device, default="", help="where weights compute, such as cuda; the processor else")
+
+
 class _Unsuited(ArgumentTypeError, ValueError):
     """What the parser expects of a kind of option; it adds the option's name."""
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from nipde.cli.arguments import between_0_and_1, new_folder, parser, whole
-from nipde.cli.estimators import add_weights
+from nipde.cli.arguments import add_device, between_0_and_1, new_folder, parser, whole
+from nipde.cli.estimators import add_weights, on_device
 from nipde.cli.measurement import add_measurement, measurement_of
 from nipde.cli.solid import add_bench, discover_solid, on_bench
 from nipde.cli.terminal import one_thread, progress, say
@@ -67,6 +67,7 @@ def run(words: list[str]) -> int:
     parsed.add_argument(
         "--dense", type=bool, default=False, help="whether to store the Green's function as a matrix, too"
     )
+    add_device(parsed)
     add_bench(parsed)
     options = parsed.parse_args(words)
     if on_bench(options):
@@ -80,6 +81,7 @@ def run(words: list[str]) -> int:
         )  # fmt: skip
     by_output_error = options.weights in ("", OUTPUT_ERROR)
     model: Any = SensorInversion(nuisance=tuple(options.nuisance)) if by_output_error else load(options.weights)
+    model = on_device(model, options.device)
     measurement = measurement_of(options)
     say(measurement.interpretation())
     baselines = BASELINES if options.baselines else {}

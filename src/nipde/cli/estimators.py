@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from jsonargparse import ArgumentParser
+from torch import nn
 
 from nipde.data.archive import Archive
 from nipde.errors import PairsError, meant
@@ -20,6 +21,18 @@ def described() -> str:
         f"pretrained weights ({', '.join(weights_names())}), a method ({', '.join(methods)}), one for plane solids "
         f"({', '.join(registry.SOLIDS)}), a run's folder or a file of weights"
     )
+
+
+def on_device(estimator: Estimator, device: str) -> Estimator:
+    """The same, its weights on a device; raises for what has none."""
+    if not device:
+        return estimator
+    if not isinstance(estimator, nn.Module):
+        raise PairsError(
+            expected="weights, which compute on any device", got=f"--device {device} for a method of the processor",
+            remedy="leave out --device",
+        )  # fmt: skip
+    return estimator.to(device)
 
 
 def estimator_of(what: str, archive: Archive, *, training: Archive | None = None) -> Estimator:

@@ -8,8 +8,8 @@ from jsonargparse import ArgumentParser
 from rich.table import Table
 
 from nipde import __version__
-from nipde.cli.arguments import add_storage_options, address, new_file, non_negative, parser, whole
-from nipde.cli.estimators import described, estimator_of
+from nipde.cli.arguments import add_device, add_storage_options, address, new_file, non_negative, parser, whole
+from nipde.cli.estimators import described, estimator_of, on_device
 from nipde.cli.terminal import one_thread, progress, say, written
 from nipde.data.archive import open_archive
 from nipde.estimators.registry import FITTED, names
@@ -35,7 +35,7 @@ def run(words: list[str]) -> int:
     training = archive
     if options.training_data:
         training = open_archive(options.training_data, options=options.storage_options)
-    estimator = estimator_of(options.what, archive, training=training)
+    estimator = on_device(estimator_of(options.what, archive, training=training), options.device)
     count = len(archive.indices(options.part)[: options.systems])
     pairs = options.pairs or usual_context(archive, loads=options.loads)
     with progress(f"{options.what}, {pairs} pairs", count) as advance:
@@ -101,6 +101,7 @@ def _options() -> ArgumentParser:
     )
     options.add_argument("--no-inversion", action="store_true", help="do not identify the coefficient: much faster")
     options.add_argument("--json", type=new_file(), default=None, help="file to write all numbers to")
+    add_device(options)
     add_storage_options(options)
     return options
 

@@ -17,6 +17,8 @@ OPTIONS = {
     "--load": "column or array with the applied load, such as rate (pumping per area)",
     "--nodes": "for scattered points: number of grid points to interpolate to, such as 21 or 41,21",
     "--scale": "size of a pixel, for camera data, such as '0.05 mm/px'",
+    "--specimen": "name of the specimen, for the report",
+    "--date": "day of the measurement, such as 2026-11-03, for the report",
     "--outline": "file with the outline of the specimen, in the coordinates of the measurement: GeoJSON, a csv of its "
     "corners, or a mesh; sides along its box are left, right, bottom and top, holes are hole 1, hole 2, …",
     "--dirichlet": "parts of the outline where the response is given in all tests, such as left=0,'hole 1'=2.5",
@@ -49,6 +51,8 @@ def measurement_of(options: Any) -> Measurement:
         load=options.load.split(",") if options.load else None,
         nodes=_nodes(options.nodes),
         scale=options.scale or None,
+        specimen=options.specimen or None,
+        date=options.date or None,
         outline=options.outline or None,
         parts={
             name: made(number)

@@ -27,7 +27,7 @@ OPTIONS = {
     "--more-files": "solids: files of further tests on the same specimen, separated by commas",
 }
 #: Options that say that the file is of a scalar law, and of a solid.
-SCALAR = ("weights", "nuisance", "dirichlet", "flux", "robin", "load", "nodes")
+SCALAR = ("weights", "nuisance", "dirichlet", "flux", "robin", "load", "nodes", "specimen", "date", "device")
 MARKS = ("clamped", "roller", "force", "traction", "displacement")
 
 

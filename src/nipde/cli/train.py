@@ -13,7 +13,7 @@ from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from nipde.cli.arguments import add_storage_options, new_folder, non_negative, parser, whole
+from nipde.cli.arguments import add_storage_options, device, new_folder, non_negative, parser, whole
 from nipde.cli.terminal import say
 from nipde.context.sampling import places_of
 from nipde.data.archive import open_archive
@@ -43,6 +43,7 @@ def run(words: list[str]) -> int:
             ended = fit(
                 recipe, archives, arguments.out, resume=arguments.resume, save_seconds=arguments.save_seconds,
                 log_every=arguments.log_every, tensorboard=not arguments.no_tensorboard, callbacks=bars,
+                device=arguments.device or None,
             )  # fmt: skip
     finally:
         for shown in bars:
@@ -75,6 +76,12 @@ def _parser() -> ArgumentParser:
         "--out", type=new_folder, required=True, help="folder of the run: recipe, weights, state, logs"
     )
     options.add_argument("--devices", type=whole(), default=1, help="processes to share a batch, one per device")
+    options.add_argument(
+        "--device",
+        type=device,
+        default="",
+        help="where to compute, such as cpu or cuda:1; CUDA by default if there is one",
+    )
     options.add_argument("--restarts", type=whole(0), default=3, help="with --devices: restarts after a process died")
     options.add_argument("--resume", action="store_true", help="go on from what is in --out, if anything is")
     options.add_argument("--save-seconds", type=non_negative, default=60.0, help="time between two saves of the state")

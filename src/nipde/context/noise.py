@@ -39,6 +39,11 @@ def _noisy(field: Tensor, share: float, seeds: Sequence[int]) -> tuple[Tensor, T
     return field + levels.view(-1, *(1,) * (field.ndim - 1)) * errors, levels
 
 
+def level_like(level: Tensor | float, like: Tensor) -> Tensor:
+    """A level in the precision and place of a field; a number keeps all its digits that this precision has."""
+    return level.to(like) if isinstance(level, Tensor) else like.new_full((), level)
+
+
 def _check(share: float) -> None:
     if not 0 <= share < inf:
         raise PairsError(expected="a share of noise >= 0", got=share, remedy="0.01 is one per cent")

@@ -44,12 +44,13 @@ class Pairs:
         if self.loads.dtype != self.responses.dtype or self.loads.device != self.responses.device:
             kinds = [f"{field.dtype} on {field.device}" for field in (self.loads, self.responses)]
             raise PairsError(expected=f"responses like the loads, {kinds[0]}", got=kinds[1], remedy="use .to(loads)")
-        for noise in (torch.as_tensor(noise) for noise in (self.noise, self.load_noise) if noise is not None):
-            if not bool((noise >= 0).all()):
-                raise PairsError(
-                    expected="a noise level >= 0", got=noise.tolist(), remedy="give a standard deviation, or None"
-                )
-            if (shape := tuple(noise.shape)) not in ((), self.batch):
+        for noise in (self.noise, self.load_noise):
+            if noise is None:
+                continue
+            if not bool(noise >= 0 if isinstance(noise, float | int) else (noise >= 0).all()):
+                got = noise.tolist() if isinstance(noise, Tensor) else noise
+                raise PairsError(expected="a noise level >= 0", got=got, remedy="give a standard deviation, or None")
+            if (shape := tuple(np.shape(noise))) not in ((), self.batch):
                 raise ShapeError("noise does not fit", expected=f"one level, or one per system {self.batch}", got=shape)
         if self.mask is not None:
             self._check_mask(self.mask)

@@ -11,9 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from nipde.constants import quadrature
 from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.grid import Grid
+from nipde.spectral.full_precision import full_precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +28,22 @@ class Scaling:
     @classmethod
     def of(cls, pairs: Pairs) -> Self:
         """The context's own; masked nodes do not count."""
-        rms_of = {}
-        for name, mask in (("loads", None), ("responses", pairs.mask)):
-            with torch.autocast(pairs.loads.device.type, enabled=False):
-                rms = _rms(getattr(pairs, name), pairs.grid, mask)
-            if not torch.compiler.is_compiling() and bool((rms == 0).any()):  # NaN is for others to name
+        fields = {"loads": (pairs.loads, None), "responses": (pairs.responses, pairs.mask)}
+        with full_precision(pairs.loads):
+            found = {name: _root_mean_square(field, pairs.grid, mask) for name, (field, mask) in fields.items()}
+            both = torch.stack(list(found.values()))
+            # One question for both: an accelerator is waited for once.
+            if torch.compiler.is_compiling() or bool((torch.isfinite(both) & (both > 0)).all()):
+                return cls(*found.values())
+            # Squares of float32 leave its range at 1e±19.
+            found = {
+                name: _root_mean_square(field.double(), pairs.grid, mask).to(field)
+                for name, (field, mask) in fields.items()
+            }
+        for name, rms in found.items():
+            if bool((rms == 0).any()):  # NaN is for others to name
                 raise PairsError(f"all {name} of a system are zero", expected="at least one other", got="zeros")
-            rms_of[name] = rms
-        return cls(rms_of["loads"], rms_of["responses"])
+        return cls(*found.values())
 
     def normalised(self, pairs: Pairs) -> Pairs:
         """Pairs of unit root mean square."""
@@ -45,15 +55,8 @@ class Scaling:
         return self.response / self.load
 
 
-def _rms(field: Tensor, grid: Grid, mask: Tensor | None) -> Float[Tensor, "*batch"]:
-    rms = _root_mean_square(field, grid, mask)
-    if torch.compiler.is_compiling() or bool((torch.isfinite(rms) & (rms > 0)).all()):
-        return rms
-    return _root_mean_square(field.double(), grid, mask).to(field)  # squares of float32 leave its range at 1e±19
-
-
 def _root_mean_square(field: Tensor, grid: Grid, mask: Tensor | None) -> Float[Tensor, "*batch"]:
-    weights = field.new_tensor(grid.weights).flatten()  # a product with them is one pass; a broadcast would be two
+    weights = quadrature(grid, like=field).flatten()  # a product with them is one pass; a broadcast would be two
     squares = field * field
     measured = field.new_full((), grid.volume)
     if mask is not None:

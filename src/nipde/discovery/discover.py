@@ -105,6 +105,8 @@ def discover(
         "nipde": nipde.__version__,
         "torch": torch.__version__,
         **_identity(estimator),
+        **({} if measurement.specimen_name is None else {"specimen": measurement.specimen_name}),
+        **({} if measurement.date is None else {"measured_on": measurement.date}),
         "pairs": pairs.count,
         "files": [vars(source) for source in measurement.sources],
         "seconds": round(time.perf_counter() - start, 3),

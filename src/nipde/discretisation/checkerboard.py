@@ -7,9 +7,10 @@ relative to φ, are least in L¹: δ is a weighted median. A ring of an odd numb
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from nipde.constants import constant
 from nipde.discretisation.links import links_of
 from nipde.grid import Grid
 
@@ -24,7 +25,7 @@ def fix_checkerboard_gauge(grid: Grid, log_coefficient: Cells, power: float | Te
     if not has_checkerboard(grid) or bool(power.abs() < LEAST_POWER):
         return log_coefficient
     values = (power * log_coefficient).exp()
-    signs = values.new_tensor(checkerboard(grid))
+    signs = constant(checkerboard, grid, like=values)
     shift = _balancing_shift(grid, values.detach().flatten(1), signs.flatten())
     room = values.detach().flatten(1).amin(1) / 2  # b stays positive
     return (values + torch.clamp(shift, -room, room)[(..., *(None,) * grid.dimension)] * signs).log() / power
@@ -44,11 +45,24 @@ def _balancing_shift(
     grid: Grid, values: Float[Tensor, "system cell"], signs: Float[Tensor, " cell"]
 ) -> Float[Tensor, " system"]:
     """Median over links of the δ that makes both cells equal, weighted with area over the sum of both values."""
-    links, inner = links_of(grid), ~grid.corners.reshape(-1)
-    entering = np.flatnonzero(inner[links.first] & inner[links.second])
-    first, second = (torch.as_tensor(cells[entering], device=values.device) for cells in (links.first, links.second))
-    area = values.new_tensor(links.area[entering])
+    first, second = constant(_cells, grid, like=values, dtype=torch.int64)
+    area = constant(_areas, grid, like=values)
     shifts, order = torch.sort(signs[first] * (values[:, second] - values[:, first]) / 2, dim=1)
     weights = (area / (values[:, first] + values[:, second])).gather(1, order)
     reached = weights.cumsum(1)
     return shifts.gather(1, torch.searchsorted(reached, reached[:, -1:] / 2).clamp(max=len(first) - 1)).squeeze(1)
+
+
+def _cells(grid: Grid) -> Int[np.ndarray, "2 link"]:
+    """First and second cell of every link that no corner enters."""
+    links = links_of(grid)
+    return np.stack([links.first, links.second])[:, _entering(grid)]
+
+
+def _areas(grid: Grid) -> Float[np.ndarray, " link"]:
+    return links_of(grid).area[_entering(grid)]
+
+
+def _entering(grid: Grid) -> Int[np.ndarray, " link"]:
+    links, inner = links_of(grid), ~grid.corners.reshape(-1)
+    return np.flatnonzero(inner[links.first] & inner[links.second])

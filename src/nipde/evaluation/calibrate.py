@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from nipde.context.noise import with_white_noise_each
+from nipde.context.noise import level_like, with_white_noise_each
 from nipde.context.pairs import Pairs
 from nipde.context.sampling import Draw
 from nipde.data.archive import Archive
@@ -163,7 +163,9 @@ def _measured(
         ratios = errors / spread[(..., None, *(None,) * kernel.grid.dimension)]
         for some, where in ((inside, kernel.grid.interior), (edge, kernel.grid.edge)):
             some.append(ratios[..., torch.tensor(where)].flatten(1).cpu().numpy())
-        for name, number in signature(kernel, noise_share(torch.as_tensor(given.noise), given.responses)).items():
+        assert given.noise is not None  # contexts are drawn with theirs
+        share = noise_share(level_like(given.noise, given.responses), given.responses)
+        for name, number in signature(kernel, share).items():
             by_name[name].append(number.double().cpu().numpy())
         progress(len(ratios))
     numbers = {name: np.concatenate(values) for name, values in by_name.items()}

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from nipde.constants import constant
 from nipde.errors import ShapeError
 from nipde.grid import Grid
 
@@ -21,9 +22,9 @@ def relative_errors(
 ) -> Float[Tensor, "*batch pair"]:
     """Of every function, its components together; `where` keeps some nodes only. Differentiable: also the loss."""
     _check(grid, estimate, truth)
-    weights = grid.weights if where is None else grid.weights * where
+    root = constant(_root_weights, grid, like=truth)
     function = tuple(range(-grid.dimension - 1, 0))
-    return _relative(estimate, truth, root=truth.new_tensor(np.sqrt(weights)), over=function)
+    return _relative(estimate, truth, root=root if where is None else root * truth.new_tensor(where), over=function)
 
 
 def kernel_error(
@@ -55,6 +56,10 @@ def phase_accuracy(
     border = np.sqrt(truth.min(space, keepdims=True) * truth.max(space, keepdims=True))
     right = np.where(truth > border, estimate > border, estimate <= border)  # NaN is on no side
     return right[..., ~grid.corners if where is None else where].mean(-1)
+
+
+def _root_weights(grid: Grid) -> Float[np.ndarray, "*space"]:
+    return np.sqrt(grid.weights)
 
 
 def _relative(estimate: Tensor, truth: Tensor, *, root: Tensor, over: tuple[int, ...]) -> Tensor:

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from scipy.sparse.linalg import LinearOperator
 from torch import Tensor
 
+from nipde.constants import quadrature
 from nipde.errors import KernelError
 from nipde.grid import Grid
 from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
@@ -228,7 +229,7 @@ class Kernel(Predictor):
     def _weighted(self, loads: Tensor) -> Tensor:
         """Loads times quadrature weights, in the kernel's precision: it answers in its own."""
         ones = self._ones()
-        return loads.to(ones) * ones.new_tensor(self.grid.weights)
+        return loads.to(ones) * quadrature(self.grid, like=ones)
 
     def _spread(self, factor: Float[Tensor, "*batch"] | float, axes: int) -> Tensor:
         """A number for every system, in the kernel's precision and place, with so many more axes."""

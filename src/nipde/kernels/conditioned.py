@@ -77,10 +77,9 @@ class ConditionedKernel(MatrixFreeKernel):
     def __mul__(self, factor: Float[Tensor, "*batch"] | float) -> Self:
         subspace = self.subspace
         if subspace is not None:  # errors are in the unit of the response, too
-            subspace = replace(
-                subspace,
-                stiffness_scale=subspace.stiffness_scale / torch.as_tensor(factor).to(subspace.stiffness_scale).abs(),
-            )
+            scale = subspace.stiffness_scale
+            size = torch.as_tensor(factor, dtype=scale.dtype, device=scale.device).abs()
+            subspace = replace(subspace, stiffness_scale=scale / size)
         return replace(self, prior=self.prior * factor, correction=self.correction * factor, subspace=subspace)
 
     def predict(self, loads: Fields) -> Fields:

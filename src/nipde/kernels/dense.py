@@ -7,6 +7,7 @@ from typing import Self
 from jaxtyping import Float
 from torch import Tensor
 
+from nipde.constants import quadrature
 from nipde.errors import ShapeError
 from nipde.kernels.base import Fields, Kernel
 
@@ -56,7 +57,7 @@ class DenseKernel(Kernel):
 
     def compose(self, inner: Kernel) -> "DenseKernel":
         """A product of matrices with the quadrature between them."""
-        weights = self._ones().new_tensor(self.grid.weights).flatten().repeat(self.components[1])
+        weights = quadrature(self.grid, like=self._ones()).flatten().repeat(self.components[1])
         return DenseKernel(self.grid, (self.values * weights) @ inner.dense())
 
     def diagonal(self) -> Float[Tensor, "*batch_component_space"]:

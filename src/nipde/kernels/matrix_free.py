@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from nipde.constants import quadrature
 from nipde.grid import Grid
 from nipde.kernels.base import Kernel
 from nipde.kernels.dense import DenseKernel
@@ -52,7 +53,7 @@ class MatrixFreeKernel(Kernel):
 
     def _columns(self, first: int, last: int) -> Float[Tensor, "*batch row column"]:
         ones = self._ones()
-        weights = ones.new_tensor(self.grid.weights).flatten().repeat(self.components[1])
+        weights = quadrature(self.grid, like=ones).flatten().repeat(self.components[1])
         places = torch.arange(first, last, device=ones.device)
         loads = ones.new_zeros(last - first, len(weights))
         loads[torch.arange(last - first, device=ones.device), places] = 1 / weights[places]

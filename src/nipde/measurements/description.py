@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from nipde.measurements.sandbox import Limits
 _TOML = Format("toml", "nipde.measurements.formats.toml", (".toml",))
 _LARGEST_TOML = 2**20
 MOST_MISSING = 100
+LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,9 @@ class Description:
     outline: str | None = None
     #: Condition of every part of the outline, see `nipde.measurements.outline`; others are insulated.
     parts: Mapping[str, PartDescription] = field(default_factory=dict)
+    #: Name of the specimen, and the day of the measurement, such as 2026-11-03; for the report.
+    specimen: str | None = None
+    date: str | None = None
     #: Table whose rows are pairs and whose columns say how much of each described load acted.
     amounts: str | None = None
 
@@ -81,6 +86,10 @@ class Description:
             raise _bad("axes", "an order of the axes", repr(self.axes), "say xy, or yx for rows of an image")
         if self.format is not None:
             _check_word("format", self.format, names())
+        if self.date is not None and not _is_day(self.date):
+            raise _bad("date", "a day such as 2026-11-03", repr(self.date), "write year-month-day")
+        if self.specimen is not None and not 0 < len(self.specimen.strip()) <= LONGEST_NAME:
+            raise _bad("specimen", f"a name of 1 to {LONGEST_NAME} letters", repr(self.specimen), "shorten it")
         on_outline = [term.shape.kind for term in self.loads if term.shape.on_outline]
         if self.outline is None and (self.parts or on_outline):
             raise _bad("outline", "the file of the outline", "none", "give outline, or leave out parts and their loads")
@@ -148,6 +157,13 @@ class Description:
         for key in table:
             _check_word("key", key, kinds)
         return cls(**{key: _value(key, kinds[key], value) for key, value in table.items()})
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _located(folder: Path, name: str, anywhere: bool) -> str:

@@ -52,6 +52,9 @@ class Measurement:
     #: What was read at scattered points, which `pairs` hold interpolated to the nodes; None where points are the nodes
     #: of a box.
     readings: SensorPairs | None = None
+    #: As stated: name of the specimen, and day of the measurement.
+    specimen_name: str | None = None
+    date: str | None = None
 
     @property
     def specimen(self) -> Specimen | None:

@@ -41,6 +41,8 @@ def read(
     scale: str | None = None,
     outline: str | Path | None = None,
     parts: Mapping[str, PartDescription] | None = None,
+    specimen: str | None = None,
+    date: str | None = None,
     description: Description | None = None,
     limits: Limits = DEFAULT_LIMITS,
     files_anywhere: bool = False,
@@ -50,8 +52,9 @@ def read(
     `units` gives units by role (`x`, `load`, `response`) or by name of an array, where files do not state them.
     `response` and `load` name the arrays, one for each component; `nodes` is the grid that scattered points go to;
     `scale` is the size of a pixel, such as `0.05 mm/px`. `outline` is a file with the outline of the specimen, and
-    `parts` says what holds on parts of it, such as `{"left": PartDescription("dirichlet")}`. Everything else stands in
-    a `Description`; what is given here comes before it. `limits` bound the time and memory that a file may take. A TOML
+    `parts` says what holds on parts of it, such as `{"left": PartDescription("dirichlet")}`. `specimen` is its name and
+    `date` the day of the measurement, such as `2026-11-03`, for the report. Everything else stands in a `Description`;
+    what is given here comes before it. `limits` bound the time and memory that a file may take. A TOML
     file may name files in its folder and below; `files_anywhere` lifts that.
     """
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
@@ -69,7 +72,8 @@ def read(
         for key, value in given.items()
         if value is not None
     }
-    changed |= {key: str(value) for key, value in (("scale", scale), ("outline", outline)) if value is not None}
+    texts = {"scale": scale, "outline": outline, "specimen": specimen, "date": date}
+    changed |= {key: str(value) for key, value in texts.items() if value is not None}
     changed |= {"units": {**description.units, **(units or {})}, "parts": {**description.parts, **(parts or {})}}
     described = replace(description, **changed)
     raws = [parse(one, format=described.format, limits=limits) for one in paths]
@@ -143,7 +147,13 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
     readings = readings_at_points(data, pairs, gridded, specimen, cases if acts else ())
     notes = [*on_files, *summary(gridded, loads, units, readings), on_noise, *_said_once(notes), *on_outline, *on_grid]
     notes += warnings(gridded, loads, units, specimen, outline=acts)
-    return Measurement(pairs, units, gridded.origin, sources, tuple(notes), readings)
+    stated = description.specimen, description.date
+    return Measurement(pairs, units, gridded.origin, sources, (*_identity(*stated), *notes), readings, *stated)
+
+
+def _identity(specimen: str | None, date: str | None) -> list[Note]:
+    words = [f"specimen {specimen}" if specimen else "", f"measured on {date}" if date else ""]
+    return [Note("reading", f"{', '.join(filter(None, words))}.")] if any(words) else []
 
 
 def _said_once(notes: Iterable[Note]) -> list[Note]:

@@ -7,7 +7,6 @@ Both work on torch tensors of any leading axes, on their device, and are differe
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -17,12 +16,15 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from nipde.boundary import Dirichlet, Neumann
+from nipde.constants import constant
 from nipde.errors import GridError, ShapeError
 from nipde.grid import Axis, Grid
-from nipde.spectral.basis import basis_of, nodal_matrix
+from nipde.spectral.basis import Basis, basis_of, nodal_matrix
+from nipde.spectral.full_precision import full_precision
 
 #: Up to this many modes on an axis a full matrix product beats the FFT (measured on CPU, results/transforms.json).
 DENSE_UP_TO = 512
+Matrix = NDArray[np.float64]
 
 
 class Transform(ABC):
@@ -56,13 +58,13 @@ class Transform(ABC):
         """|k|² of every mode: the eigenvalues of -Δ."""
         total = like.new_zeros(())
         for basis in self.bases:
-            total = total.unsqueeze(-1) + like.new_tensor(basis.wavenumbers**2)
+            total = total.unsqueeze(-1) + constant(_squares, basis, like=like)
         return total
 
     def inverse_laplacian(self, like: Tensor) -> Float[Tensor, "*mode"]:
         """1/|k|², the multipliers of (-Δ)⁻¹; the constant, on which -Δ is 0, counts as the longest wave."""
         squares = self.squared_wavenumbers(like)
-        longest = squares[squares > 0].min()
+        longest = torch.where(squares > 0, squares, torch.inf).min()
         return 1 / torch.where(squares > 0, squares, longest)
 
     @abstractmethod
@@ -76,11 +78,9 @@ class Transform(ABC):
     def _each_axis(self, values: Tensor, step: Callable[[int, Tensor], Tensor]) -> Tensor:
         if values.dtype in (torch.float16, torch.bfloat16):
             values = values.float()  # neither CPU FFTs nor long sums survive half precision
-        if torch.is_autocast_enabled(values.device.type):
-            with torch.autocast(values.device.type, enabled=False):
-                return self._each_axis(values, step)
-        for place in range(self.grid.dimension):
-            values = step(place, values)
+        with full_precision(values):
+            for place in range(self.grid.dimension):
+                values = step(place, values)
         return values
 
     def _on_last_axis(self, place: int, values: Tensor, step: Callable[[Tensor], Tensor]) -> Tensor:
@@ -97,9 +97,9 @@ class DenseTransform(Transform):
     def _synthesise(self, place: int, coefficients: Tensor) -> Tensor:
         return self._product(place, coefficients, _rows)
 
-    def _product(self, place: int, values: Tensor, matrix_of: Callable[..., Tensor]) -> Tensor:
+    def _product(self, place: int, values: Tensor, matrix_of: Callable[..., Matrix]) -> Tensor:
         """The last two axes stay where they are: moving takes longer than a small product."""
-        matrix = matrix_of(self.grid.axes[place], self.shape[place], values.dtype, values.device)
+        matrix = constant(matrix_of, self.grid.axes[place], self.shape[place], like=values)
         if place == self.grid.dimension - 1:
             return values @ matrix
         if place == self.grid.dimension - 2:
@@ -118,7 +118,7 @@ class FastTransform(Transform):
 
     def _sums(self, place: int, field: Tensor) -> Tensor:
         axis, modes = self.grid.axes[place], self.shape[place]
-        norms = field.new_tensor(axis.spacing * _norms(axis)[:modes])
+        norms = constant(_weighted_norms, axis, like=field)[:modes]
         if isinstance(axis.boundary, Dirichlet):
             return _sine_sums(field)[..., 1:-1][..., :modes] * norms
         if isinstance(axis.boundary, Neumann):
@@ -131,14 +131,13 @@ class FastTransform(Transform):
 
     def _series(self, place: int, coefficients: Tensor) -> Tensor:
         axis, modes = self.grid.axes[place], self.shape[place]
-        norms = _norms(axis)
-        full = pad(coefficients, (0, len(norms) - modes)) * coefficients.new_tensor(norms)
+        norms = constant(_norms, axis, like=coefficients)
+        full = pad(coefficients, (0, len(norms) - modes)) * norms
         if isinstance(axis.boundary, Dirichlet):
             return _sine_sums(pad(full, (1, 1)))
-        alone = _is_alone(axis)
         if isinstance(axis.boundary, Neumann):
-            return _cosine_sums(full * full.new_tensor(np.where(alone, 2.0, 1.0)))  # the sums halve both ends
-        full = full * full.new_tensor(np.where(alone, 1.0, 0.5) * axis.nodes)
+            return _cosine_sums(full * constant(_twins, axis, 1.0, like=full))  # the sums halve both ends
+        full = full * constant(_twins, axis, axis.nodes / 2, like=full)
         turns = pad(full * _signs(full), (1, 1 - axis.nodes % 2))
         turns[..., 0], turns[..., 1] = full[..., 0], 0.0
         return torch.fft.irfft(torch.view_as_complex(turns.unflatten(-1, (-1, 2))), n=axis.nodes, dim=-1)
@@ -151,18 +150,19 @@ def transform(grid: Grid, *, modes: Sequence[int] | None = None) -> Transform:
     return (DenseTransform if dense else FastTransform)(grid, modes=modes)
 
 
-@lru_cache(maxsize=64)
-def _weighted_columns(axis: Axis, modes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _weighted_columns(axis: Axis, modes: int) -> Matrix:
     """W Φ of one axis."""
-    with torch.inference_mode(False):  # it is kept, and may be used in training later
-        return torch.tensor(axis.weights[:, None] * nodal_matrix(axis, modes=modes), dtype=dtype, device=device)
+    return axis.weights[:, None] * nodal_matrix(axis, modes=modes)
 
 
-@lru_cache(maxsize=64)
-def _rows(axis: Axis, modes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _rows(axis: Axis, modes: int) -> Matrix:
     """Φᵀ of one axis."""
-    with torch.inference_mode(False):
-        return torch.tensor(nodal_matrix(axis, modes=modes).T.copy(), dtype=dtype, device=device)
+    return nodal_matrix(axis, modes=modes).T.copy()
+
+
+def _squares(basis: Basis) -> NDArray[np.float64]:
+    """k² of every mode of one axis."""
+    return basis.wavenumbers**2
 
 
 def _sine_sums(values: Tensor) -> Tensor:
@@ -188,6 +188,16 @@ def _is_alone(axis: Axis) -> NDArray[np.bool_]:
     """Modes without a twin in the extension: the constant and the alternating one."""
     k = basis_of(axis).wavenumbers
     return (k == 0) | np.isclose(k * axis.spacing, np.pi)
+
+
+def _twins(axis: Axis, value: float) -> NDArray[np.float64]:
+    """The value, doubled for modes that are alone."""
+    return np.where(_is_alone(axis), 2.0, 1.0) * value
+
+
+def _weighted_norms(axis: Axis) -> NDArray[np.float64]:
+    """Times the distance between nodes."""
+    return axis.spacing * _norms(axis)
 
 
 def _norms(axis: Axis) -> NDArray[np.float64]:

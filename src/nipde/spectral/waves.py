@@ -9,13 +9,13 @@ parities (cos or sin along x, y, z) of one mode stand next to each other: a conv
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
+
+from nipde.constants import constant
 
 Fields = Float[Tensor, "lead *space column"]
 Coefficients = Float[Tensor, "lead mode parity column"]
@@ -24,8 +24,7 @@ Matrices = tuple[Float[Tensor, "coefficient node"], ...]
 
 def wave_matrices(shape: Sequence[int], waves: Sequence[int], *, like: Tensor) -> Matrices:
     """One matrix per axis, in the precision and place of `like`."""
-    build = _matrix if torch.compiler.is_compiling() else _kept_matrix  # a traced tensor must not be kept
-    return tuple(build(nodes, kept, like.dtype, like.device) for nodes, kept in zip(shape, waves, strict=True))
+    return tuple(constant(_rows, nodes, kept, like=like) for nodes, kept in zip(shape, waves, strict=True))
 
 
 def analysis(field: Fields, matrices: Matrices) -> Coefficients:
@@ -46,14 +45,6 @@ def synthesis(coefficients: Coefficients, matrices: Matrices) -> Fields:
         done, parities = done * 2 // matrix.shape[0], parities // 2
         field = (matrix.T @ field.reshape(-1, done, matrix.shape[0], parities * columns)).transpose(1, 2)
     return field.reshape(lead, *(matrix.shape[1] for matrix in matrices), columns)
-
-
-def _matrix(nodes: int, waves: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "coefficient node"]:
-    with torch.inference_mode(False):  # it may be kept, and used in training later
-        return torch.tensor(_rows(nodes, waves), dtype=dtype, device=device)
-
-
-_kept_matrix = lru_cache(maxsize=64)(_matrix)
 
 
 def _rows(nodes: int, waves: int) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
+import torch
 from filelock import FileLock, Timeout
 
 from nipde.atomic import PARTIAL
@@ -34,15 +35,16 @@ def fit(
     log_every: int = 20,
     tensorboard: bool = False,
     callbacks: Sequence[Callback] = (),
+    device: str | torch.device | None = None,
 ) -> Run:
     """Train, or go on training with `resume`; `run.stopped_by` says whether a signal ended it before its time.
 
-    Of several archives every step draws one.
+    Of several archives every step draws one. `device` is where to compute; CUDA by default if there is one.
     """
     keep_freed_memory(KEEP_BYTES)
     archives = gathered(data)
     folder = Path(out)
-    with joined() as group, _locked(folder) if group.rank == 0 else nullcontext():
+    with joined(device) as group, _locked(folder) if group.rank == 0 else nullcontext():
         # After torchrun has started all processes again, they go on from what was saved.
         run = opened(folder, recipe, archives, group, resume=resume or restarted(folder))
         selector = Selector(folder, run)

@@ -5,7 +5,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from jaxtyping import Int
+from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from nipde.errors import NonFiniteError
@@ -58,7 +61,7 @@ def _step(run: Run, shared: torch.nn.Module, feed: Feed, batches: Iterator[Batch
     rate = recipe.rate(run.step, run.progress)
     run.optimiser.param_groups[0]["lr"] = rate
     run.optimiser.zero_grad()
-    loss, bad = 0.0, []
+    systems, means = [], []
     for part in range(recipe.parts):
         batch = next(batches)
         last = part == recipe.parts - 1
@@ -66,10 +69,12 @@ def _step(run: Run, shared: torch.nn.Module, feed: Feed, batches: Iterator[Batch
         with nullcontext() if last or group.ranks == 1 else shared.no_sync():  # type: ignore[operator]
             errors = shared(batch, prior_weight=recipe.prior_weight)
             (errors.mean() / recipe.parts).backward()
-        means = errors.detach().mean(1)
-        loss += float(means.mean()) / recipe.parts
-        bad += batch.systems[~torch.isfinite(means).cpu().numpy()].tolist()
-    norm = _clipped(run.task, recipe.clip)
+        systems.append(batch.systems)
+        means.append(errors.detach().mean(1))
+    length = torch.nn.utils.get_total_norm([one.grad for one in run.task.parameters() if one.grad is not None])
+    loss, norm, bad = _read(means, length, systems)
+    if norm > recipe.clip:
+        torch.nn.utils.clip_grads_with_norm_(run.task.parameters(), recipe.clip, length)
     # One small exchange: the loss, whether all is well, the first process's clock, and signals received.
     loss, wrong, run.seconds, *received = group.sum(
         loss / group.ranks,
@@ -91,12 +96,14 @@ def _step(run: Run, shared: torch.nn.Module, feed: Feed, batches: Iterator[Batch
     return Report(run.step, loss, rate, norm)
 
 
-def _clipped(task: torch.nn.Module, longest: float) -> float:
-    """Shorten the gradient to a norm of `longest` if it is longer; its norm before."""
-    norm = torch.nn.utils.get_total_norm([each.grad for each in task.parameters() if each.grad is not None])
-    if norm > longest:
-        torch.nn.utils.clip_grads_with_norm_(task.parameters(), longest, norm)
-    return float(norm)
+def _read(
+    means: list[Tensor], length: Tensor, systems: list[Int[np.ndarray, " sample"]]
+) -> tuple[float, float, list[int]]:
+    """The loss, the gradient's norm and the systems whose error is no number: an accelerator is waited for once."""
+    numbers = torch.cat([*means, torch.stack([*(mean.mean() for mean in means), length])]).tolist()
+    *losses, norm = numbers[-len(means) - 1 :]
+    finite = np.isfinite(numbers[: -len(means) - 1])
+    return sum(loss / len(means) for loss in losses), norm, np.concatenate(systems)[~finite].tolist()
 
 
 class _Clock:

@@ -34,25 +34,29 @@ class Group:
 
 
 @contextmanager
-def joined() -> Iterator[Group]:
-    """Join the processes torchrun started (gloo on processors, NCCL on CUDA), or stand alone."""
-    cuda = torch.cuda.is_available()
+def joined(device: str | torch.device | None = None) -> Iterator[Group]:
+    """Join the processes torchrun started (NCCL on CUDA, gloo elsewhere), or stand alone; CUDA if no device is named.
+
+    Of several processes on CUDA every one has a device of its own.
+    """
+    chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if not launched():
-        yield Group(device=torch.device("cuda" if cuda else "cpu"))
+        yield Group(device=chosen)
         return
     from torch import distributed
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
+    cuda = chosen.type == "cuda"
+    own = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else chosen
     store, rank, ranks = next(rendezvous("env://"))
     # torchrun's store may outlive a restart: without a name of its own, an attempt finds addresses of the dead.
     store = PrefixStore(f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
     distributed.init_process_group(
-        "nccl" if cuda else "gloo", store=store, rank=rank, world_size=ranks, device_id=device if cuda else None
+        "nccl" if cuda else "gloo", store=store, rank=rank, world_size=ranks, device_id=own if cuda else None
     )
     try:
-        yield Group(rank, ranks, device)
+        yield Group(rank, ranks, own)
     finally:
         distributed.destroy_process_group()
 

@@ -14,10 +14,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from nipde.constants import constant
+from nipde.context.noise import level_like
 from nipde.context.pairs import Pairs
 from nipde.errors import PairsError
 from nipde.estimators.base import Model, ModelConfig
@@ -32,6 +35,7 @@ from nipde.kernels.base import CoefficientPosterior
 from nipde.kernels.conditioned import ConditionedKernel, ContextSubspace
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.kernels.nonlinear import CorrectedPredictor
+from nipde.spectral.full_precision import full_precision
 from nipde.spectral.transform import transform
 
 #: Share of gaps up to which bands hold, and the least noise of filled values, over the rms of the responses.
@@ -97,6 +101,10 @@ class ConditionedNIPS(Model):
 
         A predictor that is not linear, if the prior is not.
         """
+        with full_precision(self.balance):
+            return self._forward(pairs)
+
+    def _forward(self, pairs: Pairs) -> ConditionedKernel | CorrectedPredictor:
         self._check(pairs)
         pairs = pairs.to(dtype=self.balance.dtype, device=self.balance.device)
         flat = pairs.along_one_axis()
@@ -154,7 +162,8 @@ class ConditionedNIPS(Model):
         noise = self._noise(pairs) if noise is None else noise
         whitened = self._whitened(pairs, noise)
         kernel = self._conditioned(pairs, whitened, self.inference(whitened, pairs)).stretched(pairs.grid)
-        if self.calibration is None or bool(noise_or_zero(pairs.load_noise, pairs.loads).any()):
+        exact = pairs.load_noise is None or not bool(noise_or_zero(pairs.load_noise, pairs.loads).any())
+        if self.calibration is None or not exact:
             return kernel  # calibration is for exact loads
         share = noise_share(noise, pairs.responses)
         return replace(kernel, bands=self.calibration.bands(kernel, pairs=pairs.count, share=share))
@@ -209,7 +218,7 @@ class ConditionedNIPS(Model):
     def _noise(self, pairs: Pairs) -> Float[Tensor, " system"]:
         """Given, or estimated: responses are rough themselves, but what a first prior leaves of them is noise."""
         if pairs.noise is not None:
-            return torch.as_tensor(pairs.noise).to(pairs.loads).expand(pairs.batch)
+            return level_like(pairs.noise, pairs.loads).expand(pairs.batch)
         first = self._estimate(pairs, noise_level(pairs.grid, pairs.responses)).prior
         return noise_level(pairs.grid, pairs.responses - first.predict(pairs.loads))
 
@@ -308,7 +317,7 @@ def gcv_weights(
     """
     strengths = (whitened.strengths - whitened.penalty[:, None]).clamp(min=0)
     sizes = residual.double().square().flatten(2).sum(2)
-    penalties = strengths.new_tensor(PENALTIES)[:, None] * strengths.amax(1)
+    penalties = constant(np.array, PENALTIES, like=strengths)[:, None] * strengths.amax(1)
     share = penalties[..., None] / (strengths + penalties[..., None])
     scores = (share.square() * sizes).sum(-1) / share.mean(-1).square()
     best = scores.argmin(0)

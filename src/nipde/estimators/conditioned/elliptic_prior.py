@@ -9,17 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from nipde.constants import constant
 from nipde.context.pairs import Pairs
 from nipde.discretisation.checkerboard import fix_checkerboard_gauge
 from nipde.errors import PairsError
 from nipde.estimators.conditioned.equation_error_fit import EquationErrorFit, GaussianPrior, Linearised
 from nipde.estimators.conditioned.prior import PriorEstimate, PriorNet
 from nipde.estimators.conditioned.whitening import Whitened
-from nipde.grid import Grid
+from nipde.grid import Axis, Grid
 from nipde.kernels.elliptic import EllipticKernel
 
 #: Prior of the first fit: log b within about 1/2 of a constant over a tenth of the box, and slow drift.
@@ -140,11 +142,12 @@ class EllipticPrior(nn.Module):
         return _kernel(pairs.grid, coefficients, self.mean_power).predict(pairs.loads)[:, :, 0]
 
     def _constants(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        drifts = self.coefficients - 1
-        precision = like.new_tensor([PRECISION, *[DRIFT_PRECISION] * drifts])
-        smoothness = like.new_tensor([SMOOTHNESS, *[DRIFT_SMOOTHNESS] * drifts])
         axes = (..., *(None,) * (like.ndim - 2))
-        return precision[axes].expand_as(like), smoothness[axes].expand_as(like)
+        both = ((PRECISION, DRIFT_PRECISION), (SMOOTHNESS, DRIFT_SMOOTHNESS))
+        precision, smoothness = (
+            constant(_each, *one, self.coefficients, like=like)[axes].expand_as(like) for one in both
+        )
+        return precision, smoothness
 
     def _numbers(
         self, fit: EquationErrorFit, coefficients: Tensor, solved: Tensor
@@ -155,7 +158,7 @@ class EllipticPrior(nn.Module):
         pull = view.vjp(view.residual) / (information + 1)
         size = float(fit.grid.volume) ** (1 / fit.grid.dimension)
         axes = (..., None, *(None,) * fit.grid.dimension)
-        units = coefficients.new_tensor([1.0, *[size / 20] * (self.coefficients - 1)])[axes].squeeze(1)
+        units = constant(_each, 1.0, size / 20, self.coefficients, like=coefficients)[axes].squeeze(1)
         noise = fit.pairs.noise.square().mean(1).sqrt()
         pairs = coefficients.new_full(noise.shape, float(fit.loads.shape[1]))
         misfit = (fit.responses - solved).square().flatten(1).mean(1).sqrt()
@@ -238,7 +241,11 @@ class MaterialPosterior:
         precision = (precision + precision.mT) / 2
         # Its size varies over many orders: scaled to a unit diagonal before it is factored.
         scale = precision.diagonal().rsqrt()
-        rounding = torch.finfo(point.dtype).eps * len(scale) * torch.eye(len(scale)).to(precision)
+        rounding = (
+            torch.finfo(point.dtype).eps
+            * len(scale)
+            * torch.eye(len(scale), dtype=precision.dtype, device=precision.device)
+        )
         lower = torch.linalg.cholesky(precision * scale[:, None] * scale + rounding)
         inverse = torch.cholesky_inverse(lower).diagonal()
         return (inverse * scale.square()).view(point.shape)[0].to(point)
@@ -257,7 +264,16 @@ def _distance_to_wall(grid: Grid, like: Tensor) -> Float[Tensor, "*space"]:
     nearest = like.new_full(grid.shape, 1.0)
     for place, axis in enumerate(grid.axes):
         if axis.boundary.essential:
-            along = like.new_tensor(axis.coordinates)
+            along = constant(_coordinates, axis, like=like)
             distance = torch.minimum(along, axis.length - along) * (10 / size)
             nearest = torch.minimum(nearest, grid.along(place, distance))
     return nearest
+
+
+def _coordinates(axis: Axis) -> Float[np.ndarray, " node"]:
+    return axis.coordinates
+
+
+def _each(material: float, drift: float, count: int) -> Float[np.ndarray, " coefficient"]:
+    """One number for the material's coefficient, another for those of the drift."""
+    return np.array([material, *[drift] * (count - 1)])

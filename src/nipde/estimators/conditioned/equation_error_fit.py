@@ -12,10 +12,12 @@ pairs, so rotating the pairs changes nothing.
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from nipde.constants import constant
 from nipde.discretisation.conjugate_gradients import reorthogonalised_steps
 from nipde.discretisation.operator import EllipticOperator, TensorSensitivity
 from nipde.discretisation.tensor_links import OnLinks, TensorLinks, tensor_links
@@ -119,7 +121,7 @@ class EquationErrorFit:
         """The step length of least objective among a few."""
         change = change.clamp(-LONGEST, LONGEST)
         objectives = torch.stack([self._objective(view.point + share * change, prior) for share in SHARES])
-        best = change.new_tensor(SHARES)[objectives.nan_to_num(torch.inf).argmin(0)]
+        best = constant(np.array, SHARES, like=change)[objectives.nan_to_num(torch.inf).argmin(0)]
         return best[(..., *(None,) * (change.ndim - 1))]
 
     def _objective(self, coefficients: Tensor, prior: GaussianPrior) -> Float[Tensor, " system"]:

@@ -7,11 +7,13 @@ and holds the coefficients of any local law between these fields.
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
+from nipde.constants import constant
 from nipde.context.pairs import Pairs
 from nipde.discretisation.tensor_links import tensor_links
 from nipde.estimators.conditioned.prior import PriorEstimate, PriorNet, WaveFunction
@@ -217,5 +219,8 @@ def _no_worse_than_homogeneous(kernel: GatedKernel, pairs: Whitened) -> GatedKer
 
 def _positions(grid: Grid, like: Tensor) -> Float[Tensor, "axis *space"]:
     """Along every axis, from the middle of the box."""
-    along = (place - axis.length / 2 for place, axis in zip(grid.coordinates, grid.axes, strict=True))
-    return torch.stack([like.new_tensor(place) for place in along])
+    return constant(_from_the_middle, grid, like=like)
+
+
+def _from_the_middle(grid: Grid) -> Float[np.ndarray, "axis *space"]:
+    return np.stack([place - axis.length / 2 for place, axis in zip(grid.coordinates, grid.axes, strict=True)])

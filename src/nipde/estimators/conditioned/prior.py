@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool1d, avg_pool2d, avg_pool3d, gelu, interpolate
 
+from nipde.constants import constant
 from nipde.context.pairs import Pairs
 from nipde.estimators.conditioned.whitening import Whitened
 from nipde.grid import Grid
 from nipde.kernels.base import CoefficientPosterior
 from nipde.kernels.matrix_free import MatrixFreeKernel
 from nipde.kernels.nonlinear import NonlinearPrior
+from nipde.spectral.basis import Basis
 from nipde.spectral.transform import transform
 
 #: Nodes per axis of the latent grid.
@@ -112,12 +115,16 @@ def wave_features(grid: Grid, like: Tensor) -> Float[Tensor, "*mode 3"]:
     squares = torch.zeros((), dtype=like.dtype, device=like.device)
     fourth = squares
     for basis in waves.bases:
-        along = like.new_tensor(basis.wavenumbers * size / torch.pi).square()
+        along = constant(_wavenumbers, basis, size, like=like).square()
         squares, fourth = squares.unsqueeze(-1) + along, fourth.unsqueeze(-1) + along.square()
     squares = squares.clamp(min=1e-6)
     direction = torch.where(fourth > 0, fourth / squares.square(), torch.ones_like(fourth))
     log = squares.sqrt().clamp(*BAND).log()
     return torch.stack([log - 2, (log - 2).square() / 2, direction], -1)
+
+
+def _wavenumbers(basis: Basis, size: float) -> Float[np.ndarray, " mode"]:
+    return basis.wavenumbers * size / np.pi
 
 
 def _resampled(field: Float[Tensor, "system channel *space"], shape: Sequence[int]) -> Tensor:

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from nipde.context.noise import level_like
 from nipde.context.pairs import Pairs
 from nipde.discretisation.conjugate_gradients import reorthogonalised_steps
 from nipde.discretisation.tensor_links import tensor_links
@@ -181,7 +182,7 @@ def smooth_filling(pairs: Pairs, *, loaded: bool = False) -> Float[Tensor, "syst
     pull = -stiffness(known)
     if loaded and pairs.components[0] == pairs.components[1]:
         pull = pull + _compliance(pairs, known)[(..., *(None,) * (known.ndim - 1))] * pairs.loads * links.volume * gap
-    diagonal = torch.ones_like(known) * sum(float(factor.mean()) * 2 for factor in links.factors)
+    diagonal = torch.ones_like(known) * 2 * torch.stack([factor.mean() for factor in links.factors]).sum()
     return known + reorthogonalised_steps(stiffness, pull, diagonal=diagonal, iterations=SMOOTHING)
 
 
@@ -195,7 +196,7 @@ def _compliance(pairs: Pairs, known: Float[Tensor, "system pair component *space
 
 def noise_or_zero(noise: Tensor | float | None, like: Tensor) -> Tensor:
     """Noise as a tensor; 0 where it is not known."""
-    return torch.as_tensor(0.0 if noise is None else noise).to(like)
+    return level_like(0.0 if noise is None else noise, like)
 
 
 def _stiffness(

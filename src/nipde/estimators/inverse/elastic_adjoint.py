@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sparse
-import torch
 from jaxtyping import Float
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import ndtri
@@ -186,7 +185,7 @@ class _Path:
         self.misfit = BodyMisfit(pairs, form, unit=homogeneous.unit)
         self.start = self.misfit.parameters_of(homogeneous.everywhere(fibres=form.fibres is not None))
         # Noise of 0 says that pairs are exact, and not how well a body can fit them.
-        noise = 0.0 if pairs.noise is None else float(torch.as_tensor(pairs.noise))
+        noise = 0.0 if pairs.noise is None else float(pairs.noise)
         self.noise = noise / self.misfit.size or None
         jumps = sparse.block_diag([*[_jumps(self.misfit.mesh.cells)] * self.misfit.fields, sparse.csr_array((1, 1))])
         own = jumps @ self.misfit.spread

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 from torch.nn.functional import leaky_relu
 
+from nipde.constants import constant
 from nipde.estimators.paper.attention import ATTENTIONS, Order, QueryKey
 from nipde.estimators.paper.token_model import Factors, TokenConfig, TokenModel
 from nipde.grid import Grid
@@ -70,7 +71,7 @@ class NAO(TokenModel):
             query_tokens = self.projected(layer, refined)
             refined = refined + norm(self.attention(query_tokens, refined, maps.projections(), scale))
         queries = last.query(self.projected(len(before), refined)).unflatten(1, (2, self.components, self.grid.size))
-        volume = queries.new_tensor(self.grid.weights / self.grid.volume).flatten()
+        volume = constant(_shares, self.grid, like=queries).flatten()
         networks = torch.stack([network() for network in self.kernel_networks])
         networks = networks.unflatten(0, (2, self.components)) * (volume / sqrt(self.channels))
         left = torch.einsum("hcxz,bhczk->bcxk", networks, queries).flatten(1, 2)
@@ -158,3 +159,8 @@ def _hidden(rows: Tensor, of_z: Tensor, weight: Tensor, bias: Tensor) -> tuple[T
 def _through(gradient: Tensor, active: Tensor) -> Tensor:
     """The gradient before a LeakyReLU, from the one behind it; the activation keeps the sign."""
     return torch.ops.aten.leaky_relu_backward(gradient, active, SLOPE, True)
+
+
+def _shares(grid: Grid) -> Float[np.ndarray, "*space"]:
+    """Of every node in the volume."""
+    return grid.weights / grid.volume

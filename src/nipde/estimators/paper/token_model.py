@@ -19,6 +19,7 @@ from nipde.errors import PairsError
 from nipde.estimators.base import Model, ModelConfig
 from nipde.grid import Grid
 from nipde.kernels.low_rank import LowRankKernel
+from nipde.spectral.full_precision import full_precision
 
 #: Of a kernel.
 Factors = tuple[Float[Tensor, "sample token rank"], Float[Tensor, "sample token rank"]]
@@ -61,7 +62,7 @@ class TokenModel(Model, ABC):
     def kernel_of(self, pairs: Pairs, scaling: Scaling | None = None) -> LowRankKernel:
         """The kernel with the network's input scaled by `scaling`; without one, numbers are taken as they are."""
         self._check(pairs)
-        with torch.autocast(pairs.loads.device.type, enabled=False):  # long sums do not survive half precision
+        with full_precision(pairs.loads):  # long sums do not survive half precision
             left, right = self.factors(self.tokens_of(pairs, scaling))
         left = left / self.grid.volume  # networks see a box of volume 1, whatever the unit of length
         if scaling is not None:

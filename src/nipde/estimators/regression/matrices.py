@@ -1,9 +1,9 @@
 """Fields as matrices: loads F and responses U are (component·node) × d, in float64; W are the weights of their rows."""
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from nipde.constants import quadrature
 from nipde.grid import Grid
 
 
@@ -21,7 +21,7 @@ def fields(
 
 def row_weights(columns: Float[Tensor, "*batch row pair"], *, grid: Grid) -> Float[Tensor, " row"]:
     """Quadrature weights of the rows of a matrix, component after component."""
-    weights = torch.as_tensor(grid.weights.copy(), dtype=torch.float64, device=columns.device).flatten()
+    weights = quadrature(grid, like=columns).flatten()
     return weights.repeat(columns.shape[-2] // grid.size)
 
 

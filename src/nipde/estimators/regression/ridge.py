@@ -56,7 +56,7 @@ class Ridge:
     def _everywhere(self, eigenvalues: Tensor, rotated: Tensor, weights: Tensor) -> Float[Tensor, "*batch row pair"]:
         """U q / (g + λ)."""
         energies = (rotated.square() * weights[:, None]).sum(-2)
-        penalty = self._choose(eigenvalues, energies, torch.full_like(energies, float(weights.sum())))
+        penalty = self._choose(eigenvalues, energies, weights.sum().expand_as(energies))
         return rotated * _inverse(eigenvalues, penalty[..., None])[..., None, :]
 
     def _by_pattern(

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from nipde.context.noise import level_like
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
 from nipde.errors import KernelError
@@ -71,7 +72,7 @@ class Context:
         if pairs.mask is not None:
             masks = list(systems_of(pairs.mask.expand_as(pairs.responses).flatten(-grid.dimension - 1).mT))
         if pairs.noise is not None:
-            noise = torch.as_tensor(pairs.noise).broadcast_to(pairs.batch).flatten().tolist()
+            noise = level_like(pairs.noise, pairs.loads).broadcast_to(pairs.batch).flatten().tolist()
         parts = (systems_of(loads), systems_of(responses), masks, noise, unit)
         return [cls(*system) for system in zip(*parts, strict=True)]
 

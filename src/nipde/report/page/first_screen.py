@@ -26,7 +26,8 @@ def first_screen(discovery: Discovery) -> Section:
 def identity(discovery: Discovery) -> Section:
     """Name of the specimen, its files, the date, and what was measured.
 
-    Provenance may state `specimen` and `date`; otherwise they are the first file's name and the day of this page.
+    Provenance may state `specimen`, `measured_on` and the `date` of this page; without them these are the first file's
+    name, nothing and today.
     """
     measurement, provenance = discovery.measurement, discovery.provenance
     names = [source.name for source in measurement.sources]
@@ -41,6 +42,7 @@ def identity(discovery: Discovery) -> Section:
         "name": str(provenance.get("specimen") or named),
         "files": ", ".join(names[:LISTED]) + more,
         "date": str(provenance.get("date") or datetime.now().astimezone().date().isoformat()),
+        "measured_on": str(provenance.get("measured_on") or ""),
         "pairs": pairs,
     }
 
