@@ -1,0 +1,166 @@
+"""Posterior of log b at 41² to 1001² unknowns: low rank against exact, between grids, and what it costs.
+
+One problem on every grid: a log-normal b (a fixed sum of waves, so the same function everywhere), ten loads at the
+nodes of 41², sensors anywhere, noise of 1 % of the readings, and one Matérn prior. A Laplace approximation depends on
+the state and not on the values that were read, so nothing is fitted here; `posterior-coverage` judges fits.
+
+`tolerances`: at 41², by the eigenvalue up to which directions are left out, against the dense inverse. `exact_large`:
+10⁵ unknowns against the formula with a matrix over all readings. `grids`: every grid in a process of its own, and its
+deviation at the nodes of 41² against that on the others. Times are those of the processor.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg as dense
+
+from benchmarks.peak_memory import status
+from benchmarks.timing import exponent, in_fresh_process
+from nipde.context.sensors import Sensors
+from nipde.estimators.inverse.low_rank_posterior import SMALLEST, LowRankPosterior
+from nipde.estimators.inverse.material_models import MaternField
+from nipde.estimators.inverse.matern_covariance import MaternCovariance
+from nipde.estimators.inverse.output_error import Linearised, LinkSolver, SensorSystem
+from nipde.estimators.inverse.reading_jacobian import jacobian_of
+from nipde.grid import Grid
+from nipde.physics.random_fields import GaussianField
+
+SEED = 5077
+#: Nodes per axis of the loads and of the coarsest grid, and of all grids.
+COARSE, GRIDS, EXACT = 41, (41, 81, 161, 321, 1001), 321
+SENSORS, PAIRS, NOISE, DEVIATION = 64, 10, 0.01, 0.7
+TOLERANCES = (1.0, 0.1, 0.01)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Derivatives at the state, readings with their weights, and the prior."""
+
+    near: Linearised
+    system: SensorSystem
+    prior: MaternCovariance
+
+    @classmethod
+    def on(cls, nodes: int) -> "Problem":
+        """A grid of so many nodes per axis."""
+        data, grid, rng = Grid.uniform(COARSE), Grid.uniform(nodes), np.random.default_rng(SEED)
+        loads = GaussianField(1.0, waves=8, rms=1.0).sample(data, rng=rng, count=PAIRS)
+        sensors = Sensors.at(rng.uniform(0.05, 0.95, (SENSORS, 2)))
+        log = 0.5 * GaussianField(3.0, rms=1.0).sample(grid, rng=rng, count=1).ravel()
+        none = np.zeros((SENSORS, PAIRS))
+        system = SensorSystem(grid=data, loads=loads, sensors=sensors, values=none, weights=none)
+        field = MaternField(grid, deviation=DEVIATION)
+        near = LinkSolver(grid, system, nodes=grid, per_axis=1).linearised(field, log)
+        noise = NOISE * float(np.sqrt(np.mean(near.predicted**2)))
+        return cls(near, replace(system, weights=np.full(none.shape, noise**-2)), MaternCovariance(field))
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    """All grids; `quick` ends at 161², and compares with the exact one there."""
+    grids, exact = (GRIDS[:3], GRIDS[2]) if quick else (GRIDS, EXACT)
+    measured = [in_fresh_process(grid_row, nodes) for nodes in grids]
+    rows, coarse = [row for row, _ in measured], {row["nodes"]: field for row, field in measured}
+    large = in_fresh_process(exact_large, exact)
+    own, consistent = exact_small(), exact_small(prior_of=exact)
+    return {
+        "sensors": SENSORS, "pairs": PAIRS, "noise": NOISE, "prior_deviation": DEVIATION, "smallest": SMALLEST,
+        "tolerances": tolerances(own), "exact_large": {"nodes": exact, **large}, "grids": rows,
+        "exponent": exponent([row["unknowns"] for row in rows[1:]], [row["seconds"] for row in rows[1:]]),
+        "between_grids": [
+            {"nodes": nodes, "against": grids[-1], **differences(field, coarse[grids[-1]])}
+            for nodes, field in coarse.items() if nodes != grids[-1]
+        ],
+        "against_exact_coarse": {
+            "nodes": exact, "own_prior": differences(coarse[exact].ravel(), own),
+            "same_prior": differences(coarse[exact].ravel(), consistent),
+        },
+    }  # fmt: skip
+
+
+def grid_row(nodes: int) -> tuple[dict[str, Any], np.ndarray]:
+    """Cost on one grid, and the deviation at the nodes of the coarse one."""
+    clock = [time.process_time()]
+    problem = Problem.on(nodes)
+    clock.append(time.process_time())
+    jacobian = jacobian_of(problem.near)
+    clock.append(time.process_time())
+    posterior = LowRankPosterior.of(jacobian, problem.system, problem.prior)
+    clock.append(time.process_time())
+    deviation = posterior.deviation()
+    clock.append(time.process_time())
+    posterior.samples(1, seed=0)
+    clock.append(time.process_time())
+    parts = dict(zip(("factor", "greens", "eigenpairs", "deviation", "sample"), np.diff(clock), strict=True))
+    row = {
+        "nodes": nodes, "unknowns": nodes**2, "rank": posterior.rank, "products": posterior.pairs.products,
+        "solves": jacobian.solves + PAIRS, "left_out": posterior.pairs.left_out,
+        "seconds": clock[-1] - clock[0], "parts": {name: round(float(value), 2) for name, value in parts.items()},
+        "peak_bytes": status("VmHWM"), "largest": float(deviation.max()), "least": float(deviation.min()),
+    }  # fmt: skip
+    step = (nodes - 1) // (COARSE - 1)
+    return row, deviation[::step, ::step].copy()
+
+
+def exact_large(nodes: int) -> dict[str, float]:
+    """Low rank against C - C Jᵀ (J C Jᵀ + Γ)⁻¹ J C at every node, all readings in one dense matrix."""
+    problem = Problem.on(nodes)
+    jacobian, prior = jacobian_of(problem.near), problem.prior
+    count, space = SENSORS * PAIRS, prior.grid.shape
+    rows = np.empty((count, prior.grid.size))
+    for first in range(0, count, 16):
+        units = np.eye(count)[first : first + 16].reshape(-1, SENSORS, PAIRS) * np.sqrt(problem.system.weights)
+        rows[first : first + 16] = prior.root_transposed(jacobian.vjp(units).reshape(-1, *space)).reshape(
+            len(units), -1
+        )
+    root = dense.cholesky(np.eye(count) + rows @ rows.T, lower=True)
+    rows = dense.solve_triangular(root, rows, lower=True, overwrite_b=True)
+    variance = prior.variance()
+    for row in rows:
+        variance -= prior.root(row.reshape(1, *space))[0] ** 2
+    posterior = LowRankPosterior.of(jacobian, problem.system, prior)
+    return {"rank": posterior.rank, **differences(posterior.deviation(), np.sqrt(variance))}
+
+
+def tolerances(exact: np.ndarray) -> list[dict[str, Any]]:
+    """Rank, products and differences at 41², by tolerance."""
+    problem, rows = Problem.on(COARSE), []
+    for smallest in TOLERANCES:
+        posterior = LowRankPosterior.of(
+            jacobian_of(problem.near), problem.system, problem.prior, smallest=smallest, seed=SEED
+        )
+        found = {"smallest": smallest, "rank": posterior.rank, "products": posterior.pairs.products}
+        rows.append({**found, **differences(posterior.deviation().ravel(), exact)})
+    return rows
+
+
+def exact_small(prior_of: int | None = None) -> np.ndarray:
+    """Deviation at 41² by dense inverses; with its own prior, or with that of a finer grid at its nodes."""
+    problem = Problem.on(COARSE)
+    if prior_of is None:
+        precision = problem.prior.field.quadratic(np.zeros(COARSE**2))[0].toarray()
+        return np.sqrt(np.diag(np.linalg.inv(problem.near.curvature(problem.system) + precision)))
+    covariance = restricted_covariance(MaternCovariance(MaternField(Grid.uniform(prior_of), deviation=DEVIATION)))
+    rows = problem.near.jacobian.reshape(COARSE**2, -1) * np.sqrt(problem.system.weights.ravel())
+    across = covariance @ rows
+    inner = np.eye(rows.shape[1]) + rows.T @ across
+    return np.sqrt(np.diag(covariance) - np.einsum("ij,ji->i", across, np.linalg.solve(inner, across.T)))
+
+
+def restricted_covariance(prior: MaternCovariance) -> np.ndarray:
+    """C between the nodes of 41², of a prior on a finer grid."""
+    step, size = (prior.grid.shape[0] - 1) // (COARSE - 1), COARSE**2
+    columns = np.empty((size, size))
+    for number, place in enumerate(np.ndindex(COARSE, COARSE)):
+        unit = np.zeros((1, *prior.grid.shape))
+        unit[(0, *(step * at for at in place))] = 1.0
+        columns[:, number] = prior.root(prior.root_transposed(unit))[0, ::step, ::step].ravel()
+    return columns
+
+
+def differences(found: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+    """Of deviations, as shares of the expected ones."""
+    apart = found / expected - 1
+    low, middle, most = (float(np.quantile(np.abs(apart), share)) for share in (0.5, 0.95, 1.0))
+    return {"median": low, "of_95": middle, "largest_difference": most, "lowest": float(apart.min())}

@@ -1,0 +1,93 @@
+"""Eigenpairs of LᵀL by products with L and Lᵀ: randomised block Krylov, L from many unknowns to fewer readings.
+
+    U₀ = orth(L Ω),   U_(j+1) = orth((I - U Uᵀ) L Lᵀ U_j),   LᵀL ≈ Z Zᵀ,  Z = Lᵀ U
+
+Ω is random. A block of U is one batch of products with L, one with Lᵀ, as in the double pass of Halko, Martinsson &
+Tropp (2011), but every pass goes on where the last one ended (Musco & Musco, 2015): the same products, more accurate,
+and the rank need not be known. Z Zᵀ ≤ LᵀL always: U Uᵀ is a projection, so information is left out, never added.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+#: Columns of a block with a smaller share of its largest are rounding.
+ROUNDING = 1e-6
+#: So are eigenvalues below this share of the largest: vectors in single precision.
+NEGLIGIBLE = 1e-12
+#: Unknowns that are summed together, in double precision.
+CHUNK = 2**16
+White = Float[np.ndarray, "column unknown"]
+OfReadings = Float[np.ndarray, "column reading"]
+Vectors = Float[np.ndarray, "rank unknown"]
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenpairs:
+    """V Λ Vᵀ ≤ LᵀL, largest first; vectors in single precision."""
+
+    values: Float[np.ndarray, " rank"]
+    vectors: Vectors
+    #: Estimate of the sum of all eigenvalues that were left out; 0 if the readings have no more directions.
+    left_out: float
+    #: Columns that L and Lᵀ were multiplied with, together.
+    products: int
+
+
+def eigenpairs(
+    forward: Callable[[White], OfReadings], adjoint: Callable[[OfReadings], White], *, unknowns: int, readings: int,
+    smallest: float, block: int = 16, seed: int = 0,
+) -> Eigenpairs:  # fmt: skip
+    """Until no direction that was left out has an eigenvalue above `smallest`, as fresh random directions tell."""
+    rng = np.random.default_rng(seed)
+    basis, blocks, products = np.empty((0, readings)), list[np.ndarray](), 0
+
+    def drawn() -> OfReadings:
+        return forward(rng.standard_normal((min(block, readings), unknowns)))
+
+    following, fresh = drawn(), True
+    while True:
+        following = following - (following @ basis.T) @ basis
+        left_out = float(np.sum(following**2)) / len(following)
+        rows = _orthonormal(following, basis)
+        products += len(following)
+        if not len(rows):
+            left_out = 0.0
+            break
+        images = adjoint(rows)
+        products += len(rows)
+        basis = np.vstack([basis, rows])
+        blocks.append(images.astype(np.float32))
+        small = float(np.linalg.eigvalsh(images @ images.T)[-1]) < smallest
+        if small and fresh:
+            break
+        # A Krylov block that has nothing more may have missed something: fresh directions decide.
+        following, fresh = (drawn(), True) if small else (forward(images), False)
+    return Eigenpairs(*_diagonalised(blocks), left_out, products)
+
+
+def _orthonormal(rows: OfReadings, basis: OfReadings) -> OfReadings:
+    """An orthonormal basis of what rows have beside a basis; twice, since once leaves rounding."""
+    for _ in range(2):
+        _, sizes, rows = np.linalg.svd(rows - (rows @ basis.T) @ basis, full_matrices=False)
+        rows = rows[sizes > ROUNDING * max(sizes[0], 1e-300)]
+    return rows
+
+
+def _diagonalised(blocks: list[np.ndarray]) -> tuple[np.ndarray, Vectors]:
+    """Λ and V of Z Zᵀ = V Λ Vᵀ, through the small matrix Zᵀ Z."""
+    rank, size = sum(map(len, blocks)), blocks[0].shape[1]
+    parts = [slice(first, first + CHUNK) for first in range(0, size, CHUNK)]
+    gram = np.zeros((rank, rank))
+    for part in parts:
+        rows = np.concatenate([one[:, part] for one in blocks]).astype(np.float64)
+        gram += rows @ rows.T
+    values, turned = np.linalg.eigh(gram)
+    kept = np.flatnonzero(values > NEGLIGIBLE * values[-1])[::-1]
+    values, turned = values[kept], (turned[:, kept] / np.sqrt(values[kept])).T
+    vectors = np.empty((len(kept), size), dtype=np.float32)
+    for part in parts:
+        vectors[:, part] = turned @ np.concatenate([one[:, part] for one in blocks]).astype(np.float64)
+    return values, vectors
