@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 #: Columns of a block with a smaller share of its largest are rounding.
-ROUNDING = 1e-6
+ROUNDING = 1e-10
 #: So are eigenvalues below this share of the largest: vectors in single precision.
 NEGLIGIBLE = 1e-12
 #: Unknowns that are summed together, in double precision.
@@ -30,7 +30,8 @@ class Eigenpairs:
 
     values: Float[np.ndarray, " rank"]
     vectors: Vectors
-    #: Estimate of the sum of all eigenvalues that were left out; 0 if the readings have no more directions.
+    #: Estimate of the sum of all eigenvalues that were left out, before the last block of vectors was added; 0 if the
+    #: readings have no more directions.
     left_out: float
     #: Columns that L and Lᵀ were multiplied with, together.
     products: int
@@ -49,18 +50,15 @@ def eigenpairs(
 
     following, fresh = drawn(), True
     while True:
-        following = following - (following @ basis.T) @ basis
-        left_out = float(np.sum(following**2)) / len(following)
-        rows = _orthonormal(following, basis)
         products += len(following)
-        if not len(rows):
-            left_out = 0.0
-            break
-        images = adjoint(rows)
-        products += len(rows)
-        basis = np.vstack([basis, rows])
-        blocks.append(images.astype(np.float32))
-        small = float(np.linalg.eigvalsh(images @ images.T)[-1]) < smallest
+        rows, left_out = _beside(basis, following)
+        small = not len(rows)
+        if len(rows):
+            images = adjoint(rows)
+            products += len(rows)
+            basis = np.vstack([basis, rows])
+            blocks.append(images.astype(np.float32))
+            small = float(np.linalg.eigvalsh(images @ images.T)[-1]) < smallest
         if small and fresh:
             break
         # A Krylov block that has nothing more may have missed something: fresh directions decide.
@@ -68,12 +66,15 @@ def eigenpairs(
     return Eigenpairs(*_diagonalised(blocks), left_out, products)
 
 
-def _orthonormal(rows: OfReadings, basis: OfReadings) -> OfReadings:
-    """An orthonormal basis of what rows have beside a basis; twice, since once leaves rounding."""
-    for _ in range(2):
+def _beside(basis: OfReadings, rows: OfReadings) -> tuple[OfReadings, float]:
+    """An orthonormal basis of what rows have beside a basis, none if that is all, and their mean square there."""
+    rounding = ROUNDING * float(np.linalg.norm(rows, axis=1).max())
+    rows = rows - (rows @ basis.T) @ basis
+    left_out = float(np.sum(rows**2)) / len(rows)
+    for least in (rounding, 0.5):  # twice, since once leaves rounding
         _, sizes, rows = np.linalg.svd(rows - (rows @ basis.T) @ basis, full_matrices=False)
-        rows = rows[sizes > ROUNDING * max(sizes[0], 1e-300)]
-    return rows
+        rows = rows[sizes > least][: rows.shape[1] - len(basis)]
+    return rows, left_out if len(rows) else 0.0
 
 
 def _diagonalised(blocks: list[np.ndarray]) -> tuple[np.ndarray, Vectors]:
