@@ -41,8 +41,8 @@ def near(request):
     if request.param == "box":
         return linearised(system_of())
     disc = Shape.disc((0.5, 0.5), 0.42)
-    cases = (LoadCase(values={"outline": 0.3}),) * PAIRS
-    return linearised(system_of(specimen=Specimen(disc, {"outline": DirichletPart()}), outline=cases))
+    cases = (LoadCase(values={"rim": 0.3}),) * PAIRS
+    return linearised(system_of(specimen=Specimen(disc, {"rim": DirichletPart()}), outline=cases))
 
 
 @FORMS
