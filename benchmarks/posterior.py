@@ -10,19 +10,17 @@ unknowns also against the formula with a matrix over all readings. Times are tho
 finished leaves a file: an interrupted run goes on.
 """
 
-import json
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg as dense
 
 from benchmarks.peak_memory import status
-from benchmarks.record import commit
+from benchmarks.resumed import resumed
 from benchmarks.timing import exponent, in_fresh_process
-from nipde.atomic import write_bytes
 from nipde.context.sensors import Sensors
 from nipde.estimators.inverse.low_rank_posterior import SMALLEST, LowRankPosterior
 from nipde.estimators.inverse.material_models import MaternField
@@ -37,8 +35,6 @@ SEED = 5077
 COARSE, GRIDS, EXACT = 41, (41, 81, 161, 321, 1001), 321
 SENSORS, PAIRS, NOISE, DEVIATION = 64, 10, 0.01, 0.7
 TOLERANCES = (1.0, 0.1, 0.01)
-#: Of finished grids.
-FOLDER = Path("runs/posterior")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +63,8 @@ class Problem:
 def measure(*, quick: bool) -> dict[str, Any]:
     """All grids; `quick` ends at 10⁵ unknowns."""
     grids = GRIDS[: 1 + GRIDS.index(EXACT)] if quick else GRIDS
-    measured = [finished_row(nodes) for nodes in grids]
-    rows, coarse = [row for row, _ in measured], {row["nodes"]: field for row, field in measured}
+    measured = [resumed("posterior", str(nodes), partial(in_fresh_process, grid_row, nodes)) for nodes in grids]
+    rows, coarse = [row for row, _ in measured], {row["nodes"]: np.array(field) for row, field in measured}
     own, consistent = exact_small(), exact_small(prior_of=EXACT)
     return {
         "sensors": SENSORS, "pairs": PAIRS, "noise": NOISE, "prior_deviation": DEVIATION, "smallest": SMALLEST,
@@ -85,21 +81,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def finished_row(nodes: int) -> tuple[dict[str, Any], np.ndarray]:
-    """Of a grid, in a process of its own; from an interrupted run of the same commit if that finished it."""
-    path = FOLDER / f"{commit().replace(' ', '-')}-{nodes}.json"
-    if not path.exists():
-        row, field = in_fresh_process(grid_row, nodes)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, json.dumps([row, field.tolist()]).encode())
-        if "changes" in path.name:
-            path.unlink()
-            return row, field
-    row, field = json.loads(path.read_bytes())
-    return row, np.array(field)
-
-
-def grid_row(nodes: int) -> tuple[dict[str, Any], np.ndarray]:
+def grid_row(nodes: int) -> tuple[dict[str, Any], list[list[float]]]:
     """Cost on one grid, and the deviation at the nodes of the coarse one."""
     clock = [time.process_time()]
     problem = Problem.on(nodes)
@@ -122,7 +104,7 @@ def grid_row(nodes: int) -> tuple[dict[str, Any], np.ndarray]:
     step = (nodes - 1) // (COARSE - 1)
     if nodes == EXACT:
         row["exact"] = differences(deviation, exact_large(problem, jacobian))
-    return row, deviation[::step, ::step].copy()
+    return row, deviation[::step, ::step].tolist()
 
 
 def exact_large(problem: Problem, jacobian: ReadingJacobian) -> np.ndarray:
