@@ -5,8 +5,8 @@ nodes of 41², sensors anywhere, noise of 1 % of the readings, and one Matérn p
 the state and not on the values that were read, so nothing is fitted here; `posterior-coverage` judges fits.
 
 `tolerances`: at 41², by the eigenvalue up to which directions are left out, against the dense inverse. `grids`: every
-grid in a process of its own, its cost, and the deviation at the nodes of 41² against that on the others; at 10⁵
-unknowns also against the formula with a matrix over all readings. Times are those of the processor. A grid that is
+grid in a process of its own, its cost, and the deviation at the nodes of 41², and of means over 8 × 8 patches, against
+those on the others; at 10⁵ unknowns also against the formula with a matrix over all readings. Times are those of the processor. A grid that is
 finished leaves a file: an interrupted run goes on.
 """
 
@@ -64,14 +64,16 @@ def measure(*, quick: bool) -> dict[str, Any]:
     """All grids; `quick` ends at 10⁵ unknowns."""
     grids = GRIDS[: 1 + GRIDS.index(EXACT)] if quick else GRIDS
     measured = [resumed("posterior", str(nodes), partial(in_fresh_process, grid_row, nodes)) for nodes in grids]
-    rows, coarse = [row for row, _ in measured], {row["nodes"]: np.array(field) for row, field in measured}
+    rows, coarse = [row for row, *_ in measured], {row["nodes"]: np.array(field) for row, field, _ in measured}
+    means = {row["nodes"]: np.array(means) for row, _, means in measured}
     own, consistent = exact_small(), exact_small(prior_of=EXACT)
     return {
         "sensors": SENSORS, "pairs": PAIRS, "noise": NOISE, "prior_deviation": DEVIATION, "smallest": SMALLEST,
         "tolerances": tolerances(own), "grids": rows,
         "exponent": exponent([row["unknowns"] for row in rows[1:]], [row["seconds"] for row in rows[1:]]),
         "between_grids": [
-            {"nodes": nodes, "against": grids[-1], **differences(field, coarse[grids[-1]])}
+            {"nodes": nodes, "against": grids[-1], **differences(field, coarse[grids[-1]]),
+             "means": differences(means[nodes], means[grids[-1]])}
             for nodes, field in coarse.items() if nodes != grids[-1]
         ],
         "against_exact_coarse": {
@@ -81,8 +83,8 @@ def measure(*, quick: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def grid_row(nodes: int) -> tuple[dict[str, Any], list[list[float]]]:
-    """Cost on one grid, and the deviation at the nodes of the coarse one."""
+def grid_row(nodes: int) -> tuple[dict[str, Any], list[list[float]], list[float]]:
+    """Cost on one grid, and deviations at the nodes of the coarse one and of means over patches."""
     clock = [time.process_time()]
     problem = Problem.on(nodes)
     clock.append(time.process_time())
@@ -102,9 +104,10 @@ def grid_row(nodes: int) -> tuple[dict[str, Any], list[list[float]]]:
         "peak_bytes": status("VmHWM"), "largest": float(deviation.max()), "least": float(deviation.min()),
     }  # fmt: skip
     step = (nodes - 1) // (COARSE - 1)
+    means = [float(posterior.deviation_of(hat[None])[0]) for hat in hats(problem.prior.grid)]
     if nodes == EXACT:
         row["exact"] = differences(deviation, exact_large(problem, jacobian))
-    return row, deviation[::step, ::step].tolist()
+    return row, deviation[::step, ::step].tolist(), means
 
 
 def exact_large(problem: Problem, jacobian: ReadingJacobian) -> np.ndarray:
@@ -151,14 +154,24 @@ def exact_small(prior_of: int | None = None) -> np.ndarray:
 
 
 def restricted_covariance(prior: MaternCovariance) -> np.ndarray:
-    """C between the nodes of 41², of a prior on a finer grid."""
-    step, size = (prior.grid.shape[0] - 1) // (COARSE - 1), COARSE**2
-    columns = np.empty((size, size))
-    for number, place in enumerate(np.ndindex(COARSE, COARSE)):
+    """C between the nodes of 41², of a prior on a finer grid; three quarters of it are reflections."""
+    step, half, last = (prior.grid.shape[0] - 1) // (COARSE - 1), COARSE // 2 + 1, COARSE - 1
+    whole = np.empty((COARSE,) * 4)
+    for x, y in np.ndindex(half, half):
         unit = np.zeros((1, *prior.grid.shape))
-        unit[(0, *(step * at for at in place))] = 1.0
-        columns[:, number] = prior.root(prior.root_transposed(unit))[0, ::step, ::step].ravel()
-    return columns
+        unit[0, step * x, step * y] = 1.0
+        field = prior.root(prior.root_transposed(unit))[0, ::step, ::step]
+        whole[x, y], whole[last - x, y] = field, field[::-1]
+        whole[x, last - y], whole[last - x, last - y] = field[:, ::-1], field[::-1, ::-1]
+    return whole.reshape(COARSE**2, -1)
+
+
+def hats(grid: Grid) -> np.ndarray:
+    """Weights of means over 8 × 8 patches: products of hat functions as wide as two patches."""
+    centres = (np.arange(8) + 0.5) / 8
+    along = [np.maximum(1 - 8 * np.abs(axis.coordinates - centres[:, None]), 0) * axis.weights for axis in grid.axes]
+    weights = np.einsum("ix,jy->ijxy", *along).reshape(-1, *grid.shape)
+    return weights / weights.sum(axis=(1, 2), keepdims=True)
 
 
 def differences(found: np.ndarray, expected: np.ndarray) -> dict[str, float]:

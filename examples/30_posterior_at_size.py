@@ -44,11 +44,11 @@ print(f"response to the first load at (0.8, 0.5): ± {centre / np.abs(exact[0]).
 
 shown = {
     "true log b": (np.log(truth), cm.batlow), "estimate; dots: sensors": (posterior.estimate, cm.batlow),
-    "a sample": (samples[0], cm.batlow), "another": (samples[1], cm.batlow), "deviation": (deviation, cm.lajolla),
+    "a sample": (samples[0], cm.batlow), "another": (samples[1], cm.batlow), "deviation": (deviation, cm.lajolla_r),
 }  # fmt: skip
 figure, panels = plt.subplots(1, 5, figsize=(15, 3.2), layout="constrained")
 for axes, (title, (field, colours)) in zip(panels, shown.items(), strict=True):
-    ends = (0, None) if title == "deviation" else (np.log(truth).min(), np.log(truth).max())
+    ends = (0, 0.3) if title == "deviation" else (np.log(truth).min(), np.log(truth).max())
     image = axes.imshow(field.T, origin="lower", cmap=colours, extent=(0, 1, 0, 1), vmin=ends[0], vmax=ends[1])
     axes.set(title=title, xticks=(0, 1), yticks=(0, 1))
     figure.colorbar(image, ax=axes, shrink=0.8)

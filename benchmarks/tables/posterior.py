@@ -20,8 +20,9 @@ def posterior(measured: dict[str, Any]) -> str:
         (f"{name}, λ from {first:g}", "dense inverse, 41², its own prior", "", *_apart(coarse["own_prior"])),
     ]
     exact += [
-        (f"{row['nodes']}²", f"{row['against']}², low rank", "", *_apart(row)) for row in measured["between_grids"]
-    ]
+        (f"{row['nodes']}²{what}", f"{row['against']}², low rank", "", *_apart(apart))
+        for row in measured["between_grids"] for what, apart in (("", row), (", means over patches", row["means"]))
+    ]  # fmt: skip
     cost = [
         (f"{row['nodes']}²", row["rank"], row["solves"], row["products"], f"{row['left_out']:.2g}",
          *(f"{row['parts'][part]:.2g}" if row["parts"][part] < 100 else f"{row['parts'][part]:.0f}" for part in PARTS),
