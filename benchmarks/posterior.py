@@ -6,8 +6,8 @@ the state and not on the values that were read, so nothing is fitted here; `post
 
 `tolerances`: at 41², by the eigenvalue up to which directions are left out, against the dense inverse. `grids`: every
 grid in a process of its own, its cost, and the deviation at the nodes of 41², and of means over 8 × 8 patches, against
-those on the others; at 10⁵ unknowns also against the formula with a matrix over all readings. Times are those of the processor. A grid that is
-finished leaves a file: an interrupted run goes on.
+those on the others; at 10⁵ unknowns also against the formula with a matrix over all readings. Times are those of the
+processor. A grid that is finished leaves a file: an interrupted run goes on.
 """
 
 import time
