@@ -51,6 +51,7 @@ def judge(number: int) -> dict[str, dict[str, float]]:
     read.ravel()[rng.choice(np.flatnonzero(grid.unknown), SENSORS, replace=False)] = True
     pairs = with_white_noise(Pairs.from_arrays(system.loads, system.responses, grid=grid), share=NOISE, seed=number)
     law = SensorInversion(piecewise_constant=False)(replace(pairs, mask=torch.tensor(read)[None, None])).laws[0]
+    assert system.fine is not None
     truth = np.log(system.fine[0])
     cells = (np.arange(len(truth)) + 0.5) / len(truth)
     points = np.stack(np.meshgrid(cells, cells, indexing="ij"), -1).reshape(-1, 2)

@@ -4,7 +4,6 @@ V, λ are eigenpairs of C^½ᵀ JᵀPJ C^½: how much more the readings tell abo
 posterior is the prior, and few directions have more. What is left out only widens the posterior.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -82,10 +81,11 @@ class LowRankPosterior:
     @cached_property
     def variance(self) -> Float[np.ndarray, "*space"]:
         """Of every node: the prior's less Σ λ/(1+λ) (C^½ v)²."""
-        total = self.prior.variance()
-        for share, vectors in self._blocks():
-            fields = self.prior.root(vectors.reshape(-1, *self.prior.grid.shape))
-            total -= np.einsum("k,k...->...", share, fields**2)
+        total, first = self.prior.variance(), 0
+        for vectors in self.pairs.vectors:
+            fields = self.prior.root(vectors.astype(np.float64).reshape(-1, *self._space))
+            total -= np.einsum("k,k...->...", self._shares[first : first + len(vectors)], fields**2)
+            first += len(vectors)
         return np.maximum(total, 0.0)
 
     def deviation(self) -> Float[np.ndarray, "*space"]:
@@ -118,13 +118,13 @@ class LowRankPosterior:
 
     def _less(self, white: Float[np.ndarray, "column unknown"], shares: Float[np.ndarray, " rank"]) -> np.ndarray:
         """(I - V diag(shares) Vᵀ) ξ."""
-        return white - (self._along(white) * shares).astype(np.float32) @ self.pairs.vectors
+        along, first = (self._along(white) * shares).astype(np.float32), 0
+        for vectors in self.pairs.vectors:
+            white = white - along[:, first : first + len(vectors)] @ vectors
+            first += len(vectors)
+        return white
 
     def _along(self, white: Float[np.ndarray, "column unknown"]) -> Float[np.ndarray, "column rank"]:
         """Vᵀ ξ; vectors stay in single precision, where they take half the memory."""
-        return np.asarray(white.astype(np.float32) @ self.pairs.vectors.T, dtype=np.float64)
-
-    def _blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for first in range(0, self.rank, 16):
-            some = slice(first, first + 16)
-            yield self._shares[some], self.pairs.vectors[some].astype(np.float64)
+        single = white.astype(np.float32)
+        return np.hstack([single @ vectors.T for vectors in self.pairs.vectors]).astype(np.float64)

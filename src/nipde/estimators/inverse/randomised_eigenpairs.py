@@ -26,10 +26,10 @@ Vectors = Float[np.ndarray, "rank unknown"]
 
 @dataclass(frozen=True, eq=False)
 class Eigenpairs:
-    """V Λ Vᵀ ≤ LᵀL, largest first; vectors in single precision."""
+    """V Λ Vᵀ ≤ LᵀL, largest first; vectors in single precision, block by block."""
 
     values: Float[np.ndarray, " rank"]
-    vectors: Vectors
+    vectors: list[Vectors]
     #: Estimate of the sum of all eigenvalues that were left out, before the last block of vectors was added; 0 if the
     #: readings have no more directions.
     left_out: float
@@ -77,18 +77,24 @@ def _beside(basis: OfReadings, rows: OfReadings) -> tuple[OfReadings, float]:
     return rows, left_out if len(rows) else 0.0
 
 
-def _diagonalised(blocks: list[np.ndarray]) -> tuple[np.ndarray, Vectors]:
-    """Λ and V of Z Zᵀ = V Λ Vᵀ, through the small matrix Zᵀ Z."""
-    rank, size = sum(map(len, blocks)), blocks[0].shape[1]
+def _diagonalised(blocks: list[Vectors]) -> tuple[np.ndarray, list[Vectors]]:
+    """Λ and V of Z Zᵀ = V Λ Vᵀ, through the small matrix Zᵀ Z; V takes the place of Z, which may fill the memory."""
+    size, ends = blocks[0].shape[1], np.cumsum([len(one) for one in blocks])
     parts = [slice(first, first + CHUNK) for first in range(0, size, CHUNK)]
-    gram = np.zeros((rank, rank))
+
+    def rows(part: slice) -> Float[np.ndarray, "rank unknown"]:
+        return np.concatenate([one[:, part] for one in blocks]).astype(np.float64)
+
+    gram = np.zeros((ends[-1], ends[-1]))
     for part in parts:
-        rows = np.concatenate([one[:, part] for one in blocks]).astype(np.float64)
-        gram += rows @ rows.T
+        some = rows(part)
+        gram += some @ some.T
     values, turned = np.linalg.eigh(gram)
-    kept = np.flatnonzero(values > NEGLIGIBLE * values[-1])[::-1]
-    values, turned = values[kept], (turned[:, kept] / np.sqrt(values[kept])).T
-    vectors = np.empty((len(kept), size), dtype=np.float32)
+    values, turned = values[::-1], turned[:, ::-1]
+    kept = int(np.count_nonzero(values > NEGLIGIBLE * values[0]))
+    turned = turned / np.sqrt(np.maximum(values, NEGLIGIBLE * values[0]))
     for part in parts:
-        vectors[:, part] = turned @ np.concatenate([one[:, part] for one in blocks]).astype(np.float64)
-    return values, vectors
+        for one, some in zip(blocks, np.split(turned.T @ rows(part), ends[:-1]), strict=True):
+            one[:, part] = some
+    last = int(np.searchsorted(ends, kept))
+    return values[:kept], [*blocks[:last], blocks[last][: kept - ends[last] + len(blocks[last])]]
