@@ -15,11 +15,12 @@ def peak_of_first(call: Callable[[], None]) -> int:
     """Peak of one call that is too long to be made twice."""
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
+    before = status("VmRSS")
     call()
-    return _status("VmHWM") - before
+    return status("VmHWM") - before
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
+    """Bytes of this process, by the kernel's name: VmRSS now, VmHWM at most so far."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
     return int(line.split()[1]) * 1024

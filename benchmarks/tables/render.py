@@ -17,6 +17,7 @@ from benchmarks.tables.markdown import provenance
 from benchmarks.tables.mechanics import mechanics
 from benchmarks.tables.mistakes import mistakes
 from benchmarks.tables.models import imports, params, recipes, shifted_loads, step, step_cost, tokens, transforms
+from benchmarks.tables.posterior import coverage, posterior
 from benchmarks.tables.reference import reference
 from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
@@ -67,6 +68,8 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "dic": dic,
     "design": design,
     "uncertainty": uncertainty,
+    "posterior": posterior,
+    "posterior-coverage": coverage,
     "darcy-trial": darcy,
     "darcy-quick": darcy,
     "darcy-standard": darcy,

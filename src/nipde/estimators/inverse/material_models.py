@@ -143,13 +143,21 @@ class MaternField(FieldAtNodes):
         return float(self.grid.integrate(parameters.reshape(self.grid.shape)) / self.grid.volume)
 
     @property
-    def _precision(self) -> sparse.csr_array:
+    def kappa(self) -> float:
+        """κ, 1 / length."""
+        return float(self.correlation / self.grid.volume ** (1 / self.grid.dimension))
+
+    @property
+    def scale(self) -> float:
+        """What (κ² - Δ)² is multiplied with so that the deviation is σ."""
         half = self.grid.dimension / 2
-        kappa = self.correlation / self.grid.volume ** (1 / self.grid.dimension)
+        return float(gamma(2 - half) / ((4 * pi) ** half * self.kappa ** (4 - 2 * half) * self.deviation**2))
+
+    @property
+    def _precision(self) -> sparse.csr_array:
         stiffness, volumes = laplacian(self.grid)
-        root = kappa**2 * sparse.diags_array(volumes) + stiffness
-        scale = gamma(2 - half) / ((4 * pi) ** half * kappa ** (4 - 2 * half) * self.deviation**2)
-        return sparse.csr_array(root.T @ sparse.diags_array(scale / volumes) @ root)
+        root = self.kappa**2 * sparse.diags_array(volumes) + stiffness
+        return sparse.csr_array(root.T @ sparse.diags_array(self.scale / volumes) @ root)
 
 
 @dataclass(frozen=True)

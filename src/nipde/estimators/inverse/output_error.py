@@ -154,6 +154,12 @@ class LinkSolver(Solver):
         self.given = 0.0 if self.outline is None else self.outline.given
         self.offset = 0.0 if self.outline is None else at @ (self.domain.from_given @ self.outline.given)
 
+    def reading(self, sensors: Sensors) -> "LinkSolver":
+        """The same law at other sensors."""
+        other = copy(self)
+        other.sensors = sparse.csr_array(sensors.matrix(self.grid) @ self.domain.to_nodes)
+        return other
+
     def conductances(self, model: MaterialModel, parameters: Parameters) -> Float[np.ndarray, " link"]:
         """Of every link."""
         log, _ = model.log_coefficient(parameters, self.subcells.interpolation)

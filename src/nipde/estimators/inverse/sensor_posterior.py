@@ -78,9 +78,16 @@ class SensorPosterior:
     def log_deviation_at(self, points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, " point"]:
         """The same at any points."""
         model, parameters = self.best.fit.model, self.best.fit.parameters
-        variance = self.widened**2 * model.log_variance(parameters, multilinear(model.grid, points), self._variance)
-        variance += self.relative_error**2 + self.common_gain**2
-        own = model.at(parameters, points)
+        return self.deviation_beside(
+            model.log_variance(parameters, multilinear(model.grid, points), self._variance), points
+        )
+
+    def deviation_beside(
+        self, variance: Float[np.ndarray, " point"], points: Float[np.ndarray, "point axis"]
+    ) -> Float[np.ndarray, " point"]:
+        """Deviation of log b, from its variance for this model, with errors of solver and model and other models."""
+        variance = self.widened**2 * variance + self.relative_error**2 + self.common_gain**2
+        own = self.best.fit.model.at(self.best.fit.parameters, points)
         for other in self.others:
             variance += (other.model.at(other.parameters, points) - own) ** 2
         return np.sqrt(variance)
