@@ -95,7 +95,7 @@ class NIPS(TokenModel):
         if self.tile_rows is not None:
             norm = self.input_norm.on(tokens, partition=partition)
             return tiled_factors(tokens, layers, norm=norm, partition=partition, rows=self.tile_rows)
-        shape = (self.fields, *partition.shape, len(tokens), self.pairs)
+        shape = (self.fields, *partition.shape, tokens.shape[0], self.pairs)
         if partition.group is None:
             refined = self.input_norm(tokens).transpose(0, 1).reshape(shape)
         else:
