@@ -10,11 +10,12 @@ def peak_bytes(call: Callable[[], None]) -> int:
     call()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
+    before = status("VmRSS")
     call()
-    return _status("VmHWM") - before
+    return status("VmHWM") - before
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
+    """A line of the process's own status, in bytes."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
     return int(line.split()[1]) * 1024

@@ -93,6 +93,7 @@ def _children(pid: int) -> list[int]:
 
 
 def trained(folder: Path, name: str, steps: int, *more: str) -> Path:
+    """The folder of a finished run."""
     out = folder / name
     subprocess.run(_command(folder, out, steps, *more), check=True, capture_output=True)
     return out
@@ -113,5 +114,6 @@ def _gap(one: list[float], other: list[float]) -> float:
 
 
 def same_state(one: Path, other: Path) -> bool:
+    """Whether two runs end in the same bits."""
     first, second = (checkpoint.load(out / LAST)[0] for out in (one, other))
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)

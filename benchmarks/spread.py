@@ -1,7 +1,8 @@
 """One system over several processes, and over tiles of rows: equal to one process, bytes, memory, time, kills.
 
 Processes are real and talk by gloo over the loopback interface. Times are processor time of one thread, the smallest of
-several; one process and several take turns. A finished section is kept in runs/ under its commit and not done again.
+several; one process and several take turns. A finished section is kept in runs/spread, with its commit; to measure it
+again, remove its file.
 """
 
 import json
@@ -11,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, distributed
+from torch import distributed
 
-from benchmarks.peak_memory import peak_bytes
+from benchmarks.peak_memory import peak_bytes, status
 from benchmarks.processes import killed_run, same_state, trained
 from benchmarks.ranks import in_ranks
 from benchmarks.record import commit
@@ -36,39 +37,43 @@ LARGE, TILE_ROWS = (21, 64, 128, 256, 512, 1024, 2048), 16
 #: The paper's table at 14,641 nodes and a batch of 100, GB.
 PAPER_GB, PAPER_NODES, PAPER_BATCH = 14.39, 121, 100
 STEPS, KILLS = 100, 10
+FOLDER = Path("runs") / "spread"
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
     """Every section, or what is not finished of it."""
     parts, sizes, kills = (PARTS[:1], LARGE[:2], 1) if quick else (PARTS, LARGE, KILLS)
     cost = 64 if quick else COST
-    groups = [section(f"parts-{count}", quick, lambda count=count: in_ranks(count, run_parts, cost)) for count in parts]
-    alone = section("parts-1", quick, lambda: in_ranks(1, run_parts, cost))[0]["bytes_at_peak"]
-    points = [section(f"nodes-{size}", quick, lambda size=size: in_fresh_process(run_large, size)) for size in sizes]
+    alone, *groups = (section(f"parts-{count}", quick, in_ranks, count, run_parts, cost) for count in (1, *parts))
+    points = [section(f"nodes-{size}", quick, in_fresh_process, run_large, size) for size in sizes]
     return {
         "pairs": PAIRS, "channels": CHANNELS, "layers": LAYERS, "retained": RETAINED,
         "cost_nodes": cost, "wire_nodes": WIRE, "tile_rows": TILE_ROWS,
-        "groups": [_joined(found, alone) for found in groups],
+        "groups": [_joined(found, alone[0]["bytes_at_peak"]) for found in groups],
         "large": points,
         "exponents": {
             what: exponent([point["nodes"] ** 2 for point in points[-4:]], [point[what] for point in points[-4:]])
             for what in ("seconds", "bytes")
         },
         "paper": {"nodes": PAPER_NODES, "gb_per_sample": PAPER_GB / PAPER_BATCH},
-        "kills": section("kills", quick, lambda: _kills(20 if quick else STEPS, kills)),
+        "kills": section("kills", quick, run_kills, 20 if quick else STEPS, kills),
+        "commits": sorted({json.loads(path.read_text())["commit"] for path in _files(quick)}),
     }  # fmt: skip
 
 
-def section(name: str, quick: bool, work: Callable[[], Any]) -> Any:
-    """The result of some work, from its file if it was done at this commit before."""
-    head = commit()
-    path = Path("runs") / "spread" / head[:12] / f"{name}{'-quick' if quick else ''}.json"
-    if "changes" not in head and path.exists():
-        return json.loads(path.read_text())
-    found = work()
+def section(name: str, quick: bool, work: Callable[..., Any], *given: object) -> Any:
+    """The result of some work, from its file if it was done before."""
+    path = FOLDER / f"{name}{'-quick' if quick else ''}.json"
+    if path.exists():
+        return json.loads(path.read_text())["found"]
+    made = {"commit": commit(), "found": work(*given)}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found))
-    return found
+    path.write_text(json.dumps(made))
+    return made["found"]
+
+
+def _files(quick: bool) -> list[Path]:
+    return [path for path in FOLDER.glob("*.json") if path.stem.endswith("-quick") == quick]
 
 
 def predicted_bytes(parts: int, *, batch: int, network: NIPS) -> float:
@@ -106,13 +111,12 @@ def run_large(nodes: int) -> dict[str, Any]:
     """A training step with Adam, one sample, tiles of rows; also the peak of the whole process."""
     torch.set_num_threads(1)
     step = _step(Partition(Grid.uniform(nodes)), tile_rows=TILE_ROWS, adam=True)
-    if nodes <= 1024:
-        memory, taken = peak_bytes(step), min(seconds(step) for _ in range(2))
-    else:  # one step is enough to wait for
-        memory, taken = 0, seconds(step)
-    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    whole = int(peak.split()[1]) * 1024
-    return {"nodes": nodes, "seconds": taken, "bytes": memory or whole, "process_bytes": whole}
+    if nodes <= 256:
+        step()  # libraries warm up; a large step does not notice
+    before = status("VmRSS")
+    taken = seconds(step)
+    whole = status("VmHWM")
+    return {"nodes": nodes, "seconds": taken, "bytes": whole - before, "process_bytes": whole}
 
 
 def _gaps(kind: type[NIPS | NIPSMLP], dtype: torch.dtype) -> dict[str, Any]:
@@ -171,8 +175,7 @@ def _step(
 
     def step() -> None:
         network.zero_grad()
-        answer = spread(network, loads, responses, partition=partition).predict(loads)
-        relative_errors(answer, responses, partition=partition).mean().backward()
+        spread(network, loads, responses, partition=partition).errors(loads, responses).mean().backward()
         if optimiser is not None:
             optimiser.step()
 
@@ -194,7 +197,7 @@ def _joined(found: list[dict[str, Any]], alone: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _kills(steps: int, kills: int) -> dict[str, Any]:
+def run_kills(steps: int, kills: int) -> dict[str, Any]:
     """Two processes share every grid under torchrun; one of them is killed again and again."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -9,9 +9,10 @@ from benchmarks.ranks import in_ranks
 from nipde.boundary import Neumann, Periodic
 from nipde.context.pairs import Pairs
 from nipde.errors import GridError, PairsError
+from nipde.estimators.paper import spread as spreading
 from nipde.estimators.paper.nao import NAO
 from nipde.estimators.paper.nips import NIPS, NIPSMLP
-from nipde.estimators.paper.spread import relative_errors, spread
+from nipde.estimators.paper.spread import spread
 from nipde.evaluation.metrics import relative_errors as whole_errors
 from nipde.grid import Axis, Grid
 from nipde.spectral.partition import Partition
@@ -68,6 +69,7 @@ def in_one(case, dtype):
 
 def in_part(case, dtype, counts=None):
     """The same on this process's rows; fields are gathered at the end."""
+    spreading.QUERIES = 3
     kind, grid, options, rows = case
     grid, components = GRIDS[grid], options.get("components", 1)
     partition = Partition(grid, distributed.group.WORLD if distributed.is_initialized() else None, counts)
@@ -75,8 +77,8 @@ def in_part(case, dtype, counts=None):
     (model.nips if kind == "nips-mlp" else model).tile_rows = rows
     loads, responses, asked, truth = (partition.cut(field).clone() for field in fields(grid, components, dtype))
     loads.requires_grad_()
-    answer = spread(model, loads, responses, partition=partition).predict(asked)
-    errors = relative_errors(answer, truth, partition=partition)
+    kernel = spread(model, loads, responses, partition=partition)
+    answer, errors = kernel.predict(asked), kernel.errors(asked, truth)
     *slopes, by_load = torch.autograd.grad(errors.mean(), [*model.parameters(), loads])
     whole = [partition.gathered(field.detach()) for field in (answer, by_load)]
     return [whole[0], errors.detach(), *slopes, whole[1]]

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from nipde.data.archive import Archive
 from nipde.estimators.paper.nips import NIPS, NIPSMLP
 from nipde.estimators.paper.prolongation import start_from
-from nipde.estimators.paper.spread import relative_errors as spread_errors
 from nipde.estimators.paper.spread import spread
 from nipde.evaluation.metrics import relative_errors
 from nipde.spectral.partition import Partition
@@ -26,7 +25,7 @@ class Task(nn.Module):
 
     def __init__(self, model: nn.Module, *, partition: Partition | None = None) -> None:
         super().__init__()
-        #: Where processes share the grid of every sample.
+        #: Where the network works on rows: those of one of several processes, or tiles of them.
         self.model, self.partition = model, partition
 
     def forward(self, batch: Batch, *, prior_weight: float = 0.0) -> Float[Tensor, "sample query"]:
@@ -48,7 +47,7 @@ class Task(nn.Module):
             for each in (batch.context.loads, batch.context.responses, batch.loads, batch.responses)
         )
         kernel = spread(self.model, loads, responses, partition=partition)
-        return spread_errors(kernel.predict(asked), truth, partition=partition)
+        return kernel.errors(asked, truth)
 
 
 def task_of(recipe: TrainingRecipe, archive: Archive, group: Group | None = None) -> Task:
@@ -65,6 +64,6 @@ def task_of(recipe: TrainingRecipe, archive: Archive, group: Group | None = None
         network.tile_rows = recipe.tile_rows
     model = model.to(dtype=getattr(torch, recipe.precision))
     if group is None or group.mesh is None:
-        return Task(model)
+        return Task(model, partition=None if recipe.tile_rows is None else Partition(archive.grid))
     check_mesh(group.ranks, space=group.space, kind=recipe.model.kind)
     return Task(model, partition=Partition(archive.grid, group.mesh["space"].get_group()))

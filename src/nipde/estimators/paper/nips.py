@@ -72,6 +72,8 @@ class NIPS(TokenModel):
         # Alike on all processes, also where their parts are not.
         together = max(1, TILE_BYTES * partition.parts // (self.tokens * self.pairs * tokens.element_size()))
         tiles = [self._tile(tile, layers, partition) for tile in tokens.split(together)]
+        if len(tiles) == 1:
+            return tiles[0]
         left, right = zip(*tiles, strict=True)
         return torch.cat(left), torch.cat(right)
 

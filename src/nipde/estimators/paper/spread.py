@@ -12,12 +12,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import linear
+from torch.utils.checkpoint import checkpoint
 
 from nipde.context.scaling import Scaling
 from nipde.errors import PairsError
 from nipde.estimators.paper.nips import NIPS, NIPSMLP
 from nipde.spectral.partition import Partition
 
+#: Queries at a time where rows are worked through in tiles: their fields are as large as those of the context.
+QUERIES = 10
 #: (sample, pair, component, *rows).
 Rows = Float[Tensor, "sample pair component *rows"]
 
@@ -29,6 +32,10 @@ class SpreadKernel:
     partition: Partition
     left: Float[Tensor, "sample token rank"]
     right: Float[Tensor, "sample token rank"]
+    #: Of kernels, from the network's units to physical ones.
+    scale: Float[Tensor, " sample"]
+    #: Queries whose errors are made together, and again in backward; all of them, once, if None.
+    together: int | None = None
     #: Of NIPS-mlp: changes loads divided by `unit`.
     mixer: nn.Sequential | None = None
     unit: Float[Tensor, " sample"] | None = None
@@ -37,8 +44,20 @@ class SpreadKernel:
         """Responses at this process's rows to loads given at them."""
         weights = loads.new_tensor(self.partition.cut(self.partition.grid.weights))
         flat = (self._mixed(loads) * weights).flatten(2).to(self.left)
-        amounts = self.partition.total(flat @ self.right)
+        amounts = self.partition.total(flat @ self.right) * self.scale[:, None, None].to(self.left)
         return (amounts @ self.left.mT).unflatten(2, loads.shape[2:])
+
+    def errors(self, loads: Rows, truth: Rows) -> Float[Tensor, "sample pair"]:
+        """‖K f - u‖ / ‖u‖ in L² over the whole grid, the same on every process."""
+
+        def some(loads: Tensor, truth: Tensor) -> Tensor:
+            return relative_errors(self.predict(loads), truth, partition=self.partition)
+
+        if self.together is None:
+            return some(loads, truth)
+        cut = zip(loads.split(self.together, 1), truth.split(self.together, 1), strict=True)
+        each = [checkpoint(some, *part, use_reentrant=False, preserve_rng_state=False) for part in cut]
+        return torch.cat(each, dim=1)
 
     def _mixed(self, loads: Rows) -> Rows:
         """f + MLP(f): its first layer is a sum over nodes, its second one acts at every node."""
@@ -72,15 +91,16 @@ def spread(model: NIPS | NIPSMLP, loads: Rows, responses: Rows, *, partition: Pa
     scaling = Scaling(*(_rms(field, partition) for field in (loads, responses)))
     with torch.autocast(loads.device.type, enabled=False):
         left, right = network.factors(network.tokens_from(loads, responses, scaling), partition=partition)
-    left = left * (scaling.kernel / network.grid.volume).reshape(-1, 1, 1).to(left)
-    mixer = model.mixer if isinstance(model, NIPSMLP) else None
-    return SpreadKernel(partition, left, right, mixer, scaling.load if mixer is not None else None)
+    mixer, unit = (model.mixer, scaling.load) if isinstance(model, NIPSMLP) else (None, None)
+    together = None if network.tile_rows is None else QUERIES
+    return SpreadKernel(partition, left, right, scaling.kernel / network.grid.volume, together, mixer, unit)
 
 
 def relative_errors(estimate: Rows, truth: Rows, *, partition: Partition) -> Float[Tensor, "sample pair"]:
     """‖estimate - truth‖ / ‖truth‖ in L² over the whole grid, the same on every process."""
     root = truth.new_tensor(partition.cut(partition.grid.weights)).sqrt()
-    parts = [torch.linalg.vector_norm((values * root).flatten(2), dim=2) for values in (estimate - truth, truth)]
+    weighted = (estimate - truth).mul_(root), truth * root
+    parts = [torch.linalg.vector_norm(values.flatten(2), dim=2) for values in weighted]
     # Below the smallest number a square root has no slope.
     apart, size = (square.clamp(min=torch.finfo(square.dtype).tiny).sqrt() for square in _squares(parts, partition))
     return apart / size

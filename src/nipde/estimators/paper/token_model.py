@@ -86,7 +86,7 @@ class TokenModel(Model, ABC):
         if scaling is not None:
             units = (scaling.load, scaling.response)
             fields = [field / unit.to(field).reshape(-1, 1, 1) for field, unit in zip(fields, units, strict=True)]
-        return torch.cat(fields, dim=2).mT.contiguous().to(device=first.device, dtype=precision)
+        return torch.cat([field.mT for field in fields], dim=1).to(device=first.device, dtype=precision)
 
     def attention_scale(self, channels: int) -> float:
         """dx / √d_k: every node stands for an equal share of a volume of 1."""
