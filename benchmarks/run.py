@@ -30,6 +30,7 @@ MEASUREMENTS = {
     "conditioned-cost": "time of Conditioned NIPS over that of its bare products, and its growth with the grid",
     "interruptions": "training killed, terminated, and out of disk; every end against that of an undisturbed run",
     "processes": "two training processes against one: loss curves, and one of them killed",
+    "spread": "rows of a grid over 2, 3, 4 processes: equality, bytes, memory, time, kills; tiles of rows to 2048²",
     "throughput": "samples per second of training against the bare loop",
     "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
     "mechanics": "nonlinear bodies: consistency, orders, published energies, and the cost of a solve",

@@ -21,7 +21,7 @@ from benchmarks.tables.reference import reference
 from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
 from benchmarks.tables.solvers import physics, random_fields
-from benchmarks.tables.training import interruptions, processes, throughput
+from benchmarks.tables.training import interruptions, processes, spread, throughput
 from benchmarks.tables.uncertainty import uncertainty
 
 #: Name of a record -> what makes a table of what it measured.
@@ -48,6 +48,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "conditioned-cost": cost,
     "interruptions": interruptions,
     "processes": processes,
+    "spread": spread,
     "throughput": throughput,
     "generation": generation,
     "integrity": integrity,
