@@ -20,7 +20,7 @@ def in_ranks(ranks: int, function: Callable[..., Found], *given: object) -> list
         port = probe.getsockname()[1]
     with ProcessPoolExecutor(ranks, mp_context=get_context("spawn")) as fresh:
         waiting = [fresh.submit(_joined, rank, ranks, port, function, given) for rank in range(ranks)]
-        return [one.result(timeout=540) for one in waiting]
+        return [one.result(timeout=1800) for one in waiting]
 
 
 def _joined(rank: int, ranks: int, port: int, function: Callable[..., Found], given: tuple[object, ...]) -> Found:

@@ -95,11 +95,11 @@ def run_parts(cost: int) -> dict[str, Any]:
         found["wire"] = _wire(parts)
     step = _step(Partition(Grid.uniform(cost), distributed.group.WORLD))
     found["bytes_at_peak"] = peak_bytes(step)
-    if parts == 1:
+    if parts != 2:
         return found
     alone = _step(Partition(Grid.uniform(cost))) if rank == 0 else None
     times: dict[str, list[float]] = {"alone": [], "spread": []}
-    for _ in range(4):
+    for _ in range(3):
         if alone is not None:
             times["alone"].append(seconds(alone))
         distributed.barrier()
@@ -189,12 +189,15 @@ def _joined(found: list[dict[str, Any]], alone: int) -> dict[str, Any]:
         {**rows[0], "answers": max(row["answers"] for row in rows), "gradients": max(row["gradients"] for row in rows)}
         for rows in zip(*(one["equal"] for one in found), strict=True)
     ]
-    memory, taken = max(one["bytes_at_peak"] for one in found), max(one["seconds"]["spread"] for one in found)
-    return {
+    memory = max(one["bytes_at_peak"] for one in found)
+    joined = {
         "parts": parts, "equal": equal, "wire": found[0]["wire"], "bytes": memory, "bytes_alone": alone,
-        "memory_times_parts": memory * parts / alone, "seconds": taken, "seconds_alone": found[0]["seconds"]["alone"],
-        "time_ratio": taken / found[0]["seconds"]["alone"],
+        "memory_times_parts": memory * parts / alone, "time_ratio": None,
     }  # fmt: skip
+    if "seconds" in found[0]:
+        before, taken = found[0]["seconds"]["alone"], max(one["seconds"]["spread"] for one in found)
+        joined |= {"seconds": taken, "seconds_alone": before, "time_ratio": taken / before}
+    return joined
 
 
 def run_kills(steps: int, kills: int) -> dict[str, Any]:

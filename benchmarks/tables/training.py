@@ -53,7 +53,7 @@ def spread(measured: dict[str, Any]) -> str:
         ("peak memory of a process × P, over one process", "0.90 to 1.10",
          *(f"{group['memory_times_parts']:.2f}" for group in groups)),
         ("processor time of a process over one process", "≤ 0.60 at P = 2",
-         *(f"{group['time_ratio']:.2f}" for group in groups)),
+         *("–" if group["time_ratio"] is None else f"{group['time_ratio']:.2f}" for group in groups)),
     ]  # fmt: skip
     size, wire, kills = measured["cost_nodes"], measured["wire_nodes"], measured["kills"]
     large = [

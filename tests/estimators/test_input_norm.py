@@ -21,7 +21,7 @@ def test_it_is_the_layer_norm_with_its_gains(gains):
     assert norm.weight.numel() == (2 * GRID.size * 3 if gains == "token" else 3)
     assert torch.allclose(norm(tokens), plain, rtol=1e-12)
     fields = tokens.unflatten(1, (2, *GRID.shape)).movedim(0, -2)
-    on_rows = norm.on(tokens, partition=Partition(GRID))
+    on_rows = norm.on(tokens, (norm.weight, norm.bias), partition=Partition(GRID))
     whole = plain.unflatten(1, (2, *GRID.shape)).movedim(0, -2)
     assert torch.allclose(on_rows(fields), whole, rtol=1e-12)
     assert torch.allclose(on_rows(fields[:, 2:4], slice(2, 4)), whole[:, 2:4], rtol=1e-12)

@@ -35,9 +35,11 @@ class InputNorm(nn.Module):
             return layer_norm(tokens, self.shape, self.weight, self.bias, EPSILON)
         return layer_norm(tokens, self.shape, eps=EPSILON) * self.weight + self.bias
 
-    def on(self, tokens: Float[Tensor, "sample token pair"], *, partition: Partition) -> "PartNorm":
-        """Of one part of the grid: its statistics and its gains."""
-        gain, shift = (self._cut(value, partition) for value in partition.copied(self.weight, self.bias))
+    def on(
+        self, tokens: Float[Tensor, "sample token pair"], gains: tuple[Tensor, Tensor], *, partition: Partition
+    ) -> "PartNorm":
+        """Of one part of the grid: statistics of all parts, and what the part needs of weight and bias, `gains`."""
+        gain, shift = (self._cut(value, partition) for value in gains)
         return PartNorm(gain, shift, *statistics(tokens, partition=partition))
 
     def _cut(self, gain: Tensor, partition: Partition) -> Tensor:

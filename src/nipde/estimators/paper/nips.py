@@ -72,8 +72,8 @@ class NIPS(TokenModel):
         # Alike on all processes, also where their parts are not.
         together = max(1, TILE_BYTES * partition.parts // (self.tokens * self.pairs * tokens.element_size()))
         tiles = [self._tile(tile, layers, partition) for tile in tokens.split(together)]
-        if len(tiles) == 1:
-            return tiles[0]
+        if self.tile_rows is not None and len(tiles) == 1:
+            return tiles[0]  # contiguous as it is, and too large to copy
         left, right = zip(*tiles, strict=True)
         return torch.cat(left), torch.cat(right)
 
@@ -82,9 +82,12 @@ class NIPS(TokenModel):
         *before, last = (cast(NIPSLayer, layer) for layer in self.layers)
         scale, shrink = self.attention_scale(self.channels), 1 / sqrt(self.channels)
         norms = [gain for layer in before if layer.norm is not None for gain in (layer.norm.weight, layer.norm.bias)]
-        local = partition.copied(*norms, *last.maps.projections())
+        *local, gain, shift = partition.copied(
+            *norms, *last.maps.projections(), self.input_norm.weight, self.input_norm.bias
+        )
         maps = Projections(*local[-4:])
         return Layers(
+            gains=(gain, shift),
             blocks=[layer.filter.blocks() for layer in (*before, last)],
             couplings=[coupling(layer.maps.projections(), scale) for layer in before],
             norms=list(zip(local[:-4:2], local[1:-4:2], strict=True)),
@@ -95,13 +98,13 @@ class NIPS(TokenModel):
     def _tile(self, tokens: Tensor, layers: Layers, partition: Partition) -> Factors:
         """The whole network on a few samples; inside, tokens are (field, *space, sample, pair)."""
         if self.tile_rows is not None:
-            norm = self.input_norm.on(tokens, partition=partition)
+            norm = self.input_norm.on(tokens, layers.gains, partition=partition)
             return tiled_factors(tokens, layers, norm=norm, partition=partition, rows=self.tile_rows)
         shape = (self.fields, *partition.shape, tokens.shape[0], self.pairs)
         if partition.group is None:
             refined = self.input_norm(tokens).transpose(0, 1).reshape(shape)
         else:
-            norm = self.input_norm.on(tokens, partition=partition)
+            norm = self.input_norm.on(tokens, layers.gains, partition=partition)
             refined = norm(tokens.transpose(0, 1).reshape(shape))
         for block, couple, gains in zip(layers.blocks, layers.couplings, layers.norms, strict=False):
             attended = fourier_attention(refined, block, couple, matrices=layers.matrices, partition=partition)

@@ -28,6 +28,8 @@ from nipde.spectral.waves import Coefficients, Matrices, analysis, synthesis
 class Layers(NamedTuple):
     """What a pass through NIPS needs of its layers."""
 
+    #: Gain and shift of the first norm, of the whole grid.
+    gains: tuple[Tensor, Tensor]
     #: Of all filters.
     blocks: list[Tensor]
     #: Of all layers but the last.
