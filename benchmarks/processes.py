@@ -35,29 +35,29 @@ def measure(*, quick: bool) -> dict[str, Any]:
         folder = Path(name)
         generate(Plan(DarcyRecipe(load_alpha=4.0), systems=40, seed=SEED), folder / "data", workers=1)
         runs = {
-            "one": _run(folder, "one", steps),
-            "one_in_two_parts": _run(folder, "parts", steps, "--parts=2"),
-            "two": _run(folder, "two", steps, "--devices=2"),
+            "one": trained(folder, "one", steps),
+            "one_in_two_parts": trained(folder, "parts", steps, "--parts=2"),
+            "two": trained(folder, "two", steps, "--devices=2"),
         }
         curves = {what: _losses(out) for what, out in runs.items()}
-        killed = _killed(folder, steps, kills)
+        killed = killed_run(folder, steps, kills)
         return {
             "steps": steps,
             "batch": 10,
             "largest_relative_gap_of_losses": _gap(curves["two"], curves["one"]),
             "gap_with_two_parts": _gap(curves["two"], curves["one_in_two_parts"]),
-            "bitwise_as_two_parts": _same(runs["two"], runs["one_in_two_parts"]),
+            "bitwise_as_two_parts": same_state(runs["two"], runs["one_in_two_parts"]),
             "kills_of_one_process": killed["kills"],
-            "bitwise_after_kills": _same(runs["two"], killed["out"]),
+            "bitwise_after_kills": same_state(runs["two"], killed["out"]),
             "first_and_last_loss": [curves["one"][0], curves["one"][-1]],
         }
 
 
-def _killed(folder: Path, steps: int, kills: int) -> dict[str, Any]:
+def killed_run(folder: Path, steps: int, kills: int, *more: str) -> dict[str, Any]:
     """One of the two is killed after a random while, several times; torchrun starts both again."""
     rng = np.random.default_rng(SEED)
     out = folder / "killed"
-    command = _command(folder, out, steps, "--devices=2", "--save-seconds=0.2", f"--restarts={kills + 1}")
+    command = _command(folder, out, steps, "--devices=2", "--save-seconds=0.2", f"--restarts={kills + 1}", *more)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     seen: set[int] = set()
     done = 0
@@ -92,7 +92,8 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in listed if "train" in Path(f"/proc/{child}/cmdline").read_text()]
 
 
-def _run(folder: Path, name: str, steps: int, *more: str) -> Path:
+def trained(folder: Path, name: str, steps: int, *more: str) -> Path:
+    """The folder of a finished run."""
     out = folder / name
     subprocess.run(_command(folder, out, steps, *more), check=True, capture_output=True)
     return out
@@ -112,6 +113,7 @@ def _gap(one: list[float], other: list[float]) -> float:
     return float(np.max(np.abs(np.subtract(one, other)) / np.asarray(other)))
 
 
-def _same(one: Path, other: Path) -> bool:
+def same_state(one: Path, other: Path) -> bool:
+    """Whether two runs end in the same bits."""
     first, second = (checkpoint.load(out / LAST)[0] for out in (one, other))
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)

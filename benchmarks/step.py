@@ -22,6 +22,7 @@ from nipde.estimators.paper import nips as tiling
 from nipde.estimators.paper.attention import coupling, linear_attention
 from nipde.estimators.paper.nips import NIPS, NIPSLayer
 from nipde.grid import Grid
+from nipde.spectral.partition import Partition
 from nipde.spectral.waves import analysis, synthesis
 from tests.oracles.transcription import convolve, plain_nips
 
@@ -135,8 +136,8 @@ def _layer_speedup(nodes: int, modes: int | None, *, repeats: int) -> float:
 
     def ours() -> None:
         blocks, couple = layer.filter.blocks(), coupling(layer.maps.projections(), scale)
-        matrices = layer.filter.matrices(tokens)
-        result = [parts.fourier_attention(tile, blocks, couple, matrices=matrices) for tile in tiles]
+        matrices, whole = layer.filter.matrices(tokens), Partition(grid)
+        result = [parts.fourier_attention(tile, blocks, couple, matrices=matrices, partition=whole) for tile in tiles]
         torch.autograd.grad(result, [*tiles, *leaves], above_tiles)
 
     return _speedup(in_turns({"plain": plain, "ours": ours}, rounds=repeats))

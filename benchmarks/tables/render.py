@@ -22,7 +22,7 @@ from benchmarks.tables.reference import reference
 from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
 from benchmarks.tables.solvers import physics, random_fields, solves
-from benchmarks.tables.training import interruptions, processes, throughput
+from benchmarks.tables.training import interruptions, processes, spread, throughput
 from benchmarks.tables.uncertainty import uncertainty
 
 #: Name of a record -> what makes a table of what it measured.
@@ -52,6 +52,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "context-growth": context_growth,
     "interruptions": interruptions,
     "processes": processes,
+    "spread": spread,
     "throughput": throughput,
     "generation": generation,
     "array-jobs": array_jobs,

@@ -1,4 +1,4 @@
-"""Tables of training runs: cut short, in two processes, and against the bare loop."""
+"""Tables of training runs: cut short, in two processes, with rows over processes, and against the bare loop."""
 
 from typing import Any
 
@@ -34,6 +34,47 @@ def processes(measured: dict[str, Any]) -> str:
          "yes", said(measured["bitwise_after_kills"])),
     ]  # fmt: skip
     return table(("two processes against one, the same batch", "required", "measured"), rows)
+
+
+def spread(measured: dict[str, Any]) -> str:
+    """Rows over processes against one process; then large grids in tiles of rows; then kills."""
+    groups = measured["groups"]
+
+    def gap(precision: str, what: str) -> list[str]:
+        return [f"{max(row[what] for row in group['equal'] if row['precision'] == precision):.0e}" for group in groups]
+
+    rows = [
+        ("answers, float32", "≤ 1e-5", *gap("float32", "answers")),
+        ("gradients, float32", "≤ 1e-5", *gap("float32", "gradients")),
+        ("answers, float64", "≤ 1e-10", *gap("float64", "answers")),
+        ("gradients, float64", "≤ 1e-10", *gap("float64", "gradients")),
+        ("bytes on the wire over the formula", "0.95 to 1.05",
+         *(f"{group['wire']['measured'] / group['wire']['predicted']:.2f}" for group in groups)),
+        ("peak memory of a process × P, over one process", "0.90 to 1.10",
+         *(f"{group['memory_times_parts']:.2f}" for group in groups)),
+        ("processor time of a process over one process", "≤ 0.60 at P = 2",
+         *("–" if group["time_ratio"] is None else f"{group['time_ratio']:.2f}" for group in groups)),
+    ]  # fmt: skip
+    size, wire, kills = measured["cost_nodes"], measured["wire_nodes"], measured["kills"]
+    large = [
+        (f"{point['nodes']}²", f"{point['seconds']:.2f}", f"{point['bytes'] / 1e9:.2f}",
+         f"{point['process_bytes'] / 1e9:.2f}", f"{point['bytes'] / point['nodes'] ** 2 / 1e3:.1f}")
+        for point in measured["large"]
+    ]  # fmt: skip
+    paper = measured["paper"]
+    return "\n".join([
+        table(("", "required", *(f"P = {group['parts']}" for group in groups)), rows),
+        f"NIPS with {measured['layers']} layers, d = {measured['pairs']}, d_k = {measured['channels']}, "
+        f"{measured['retained']} modes per axis; bytes at {wire}², memory and time at {size}², one sample. Equality: "
+        "NIPS and NIPS-mlp, all modes, uneven parts, the worst over processes and parameters. "
+        f"One of two processes that share every grid was killed {kills['kills']} times in {kills['steps']} steps: the "
+        f"weights at the end are {'' if kills['bitwise'] else 'not '}the undisturbed run's, bit by bit.\n",
+        table(("one step, one process", "processor time, s", "peak above the data, GB", "whole process, GB",
+               "kB per node"), large),
+        f"Forward, backward and Adam on one sample in tiles of {measured['tile_rows']} rows. The paper's table has "
+        f"{paper['gb_per_sample']:.3f} GB per sample at {paper['nodes']}², "
+        f"{1e6 * paper['gb_per_sample'] / paper['nodes'] ** 2:.1f} kB per node, all modes kept.\n",
+    ])  # fmt: skip
 
 
 def throughput(measured: dict[str, Any]) -> str:

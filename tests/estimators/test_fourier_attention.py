@@ -6,7 +6,9 @@ import torch
 
 from nipde.estimators.paper.attention import Projections, coupling, quadratic_attention
 from nipde.estimators.paper.fourier_attention import fourier_attention, fourier_factors
+from nipde.grid import Grid
 from nipde.spectral.filter import SpectralFilter
+from nipde.spectral.partition import Partition
 from tests.oracles.transcription import plain_fourier_attention
 
 CASES = [
@@ -35,6 +37,7 @@ class Problem:
         shapes = [(channels, pairs), (channels,), (channels, pairs), (channels,)]
         self.weights = Projections(*(normal(*one, seed=seed) for seed, one in enumerate(shapes, 1)))
         self.matrices = self.filter.matrices(self.tokens)
+        self.partition = Partition(Grid.uniform(shape))
 
     @property
     def leaves(self):
@@ -42,14 +45,16 @@ class Problem:
 
     def attended(self):
         together = coupling(self.weights, SCALE)
-        return fourier_attention(self.tokens, self.blocks, together, matrices=self.matrices)
+        return fourier_attention(self.tokens, self.blocks, together, matrices=self.matrices, partition=self.partition)
 
     def plainly_attended(self):
         return plain_fourier_attention(self.tokens, self.blocks, self.weights, scale=SCALE, matrices=self.matrices)
 
     def factors(self):
         """Queries and keys, side by side."""
-        return torch.cat(fourier_factors(self.tokens, self.blocks, self.weights, matrices=self.matrices))
+        return torch.cat(
+            fourier_factors(self.tokens, self.blocks, self.weights, matrices=self.matrices, partition=self.partition)
+        )
 
     def plain_factors(self):
         loads, responses = self.filter(self.tokens.flatten(-2)).view_as(self.tokens).chunk(2)
@@ -115,7 +120,7 @@ def test_gradients_of_attention_are_right(shape):
 
     def applied(tokens, blocks, *weights):
         together = coupling(Projections(*weights), SCALE)
-        return fourier_attention(tokens, blocks, together, matrices=problem.matrices)
+        return fourier_attention(tokens, blocks, together, matrices=problem.matrices, partition=problem.partition)
 
     assert torch.autograd.gradcheck(applied, tuple(problem.leaves), fast_mode=len(shape) > 1)
 
@@ -126,7 +131,7 @@ def test_samples_do_not_see_each_other():
     for sample in range(3):
         alone = fourier_attention(
             problem.tokens[..., sample : sample + 1, :], problem.blocks, coupling(problem.weights, SCALE),
-            matrices=problem.matrices,
+            matrices=problem.matrices, partition=problem.partition,
         )  # fmt: skip
         assert apart(alone, found[..., sample : sample + 1, :]) < 1e-12
 
@@ -186,7 +191,9 @@ def test_gradients_of_factors_are_right(shape):
     problem = Problem(shape, components=2 if len(shape) == 1 else 1, samples=2, pairs=2, channels=2)
 
     def applied(tokens, blocks, *weights):
-        return fourier_factors(tokens, blocks, Projections(*weights), matrices=problem.matrices)
+        return fourier_factors(
+            tokens, blocks, Projections(*weights), matrices=problem.matrices, partition=problem.partition
+        )
 
     assert torch.autograd.gradcheck(applied, tuple(problem.leaves), fast_mode=len(shape) > 1)
 

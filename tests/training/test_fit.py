@@ -16,7 +16,8 @@ from nipde.training.callbacks import Callback, Validated, Validator, mean_of, re
 from nipde.training.feed import Source, training_source
 from nipde.training.fit import fit
 from nipde.training.processes import Group
-from nipde.training.run import Run, task_of
+from nipde.training.run import Run
+from nipde.training.task import task_of
 from nipde.weights import checkpoint, load
 from nipde.weights.models import BEST, LAST
 

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import interruptions, processes
 from nipde.cli import main
+from nipde.errors import TrainingError
 from nipde.training.callbacks import read_log
 from nipde.training.fit import fit
 from nipde.training.recipe import CASES
@@ -93,6 +94,40 @@ def test_two_processes_train_as_one(own, recipe, command, environment, tmp_path)
     record = checkpoint.load(tmp_path / "two" / LAST)[1]
     assert (record["step"], record["best_step"]) == (20, runs[2].best_step)
     assert record["best"] == pytest.approx(runs[2].best, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("devices", "more"), [(2, ("--tile-rows=2",)), (4, ())], ids=["1x2", "2x2"])
+def test_processes_that_share_every_grid_train_as_one(own, recipe, command, environment, tmp_path, devices, more):
+    several = (f"--devices={devices}", "--space=2", "--restarts=0", "--steps=20", "--log-every=1")
+    done = subprocess.run(
+        command(tmp_path / "several", *several, *more, "--gains=pair", "--modes=3"),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    fit(recipe(steps=20, gains="pair", modes=3), own, tmp_path / "one", log_every=1)
+    rows = {name: read_log(tmp_path / name / "log.csv") for name in ("several", "one")}
+    for column in ("loss", "gradient_norm", "held_out", "in_context"):
+        found, wanted = ([float(row[column]) for row in rows[name] if row[column]] for name in ("several", "one"))
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_grids_are_shared_by_nips_and_by_a_multiple_of_processes(command, tmp_path, capsys):
+    words = command(tmp_path / "run", "--steps=1")[3:]
+    assert main([*words, "--devices=3", "--space=2"]) == 2
+    assert "a multiple of 2 processes" in capsys.readouterr().err
+    assert main(["train", "conditioned-elliptic", *words[2:], "--devices=2", "--space=2"]) == 2
+    assert "expected nips or nips-mlp with --space, got conditioned" in capsys.readouterr().err
+    with pytest.raises(TrainingError) as error:
+        CASES["nao-2"].with_options({"tile_rows": 4})
+    assert error.value.got == "nao"
+
+
+def test_tiles_of_rows_train_as_the_whole_grid(own, recipe, tmp_path):
+    runs = [fit(recipe(steps=5, tile_rows=rows), own, tmp_path / str(rows), log_every=1) for rows in (None, 4)]
+    losses = [[float(row["loss"]) for row in read_log(tmp_path / str(rows) / "log.csv")] for rows in (None, 4)]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+    assert runs[1].best == pytest.approx(runs[0].best, rel=1e-5)
 
 
 @pytest.mark.slow

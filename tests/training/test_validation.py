@@ -12,7 +12,7 @@ from nipde.training import callbacks
 from nipde.training.callbacks import Validated, Validator, mean_of
 from nipde.training.feed import Source
 from nipde.training.processes import Group
-from nipde.training.run import Task, task_of
+from nipde.training.task import Task, task_of
 
 
 class Heard(torch.nn.Module):

@@ -20,7 +20,7 @@ from nipde.data.archive import open_archive
 from nipde.errors import StoppedEarly, TrainingError, meant
 from nipde.training.fit import fit
 from nipde.training.loop import Callback, Report
-from nipde.training.processes import exit_code, launch, launched
+from nipde.training.processes import check_mesh, exit_code, launch, launched
 from nipde.training.recipe import CASES, ModelRecipe, TrainingRecipe
 from nipde.training.run import RECIPE, Run, refusal
 
@@ -32,7 +32,8 @@ def run(words: list[str]) -> int:
     if arguments.devices > 1 and not launched():
         if (Path(arguments.out) / RECIPE).exists() and not arguments.resume:
             raise refusal(Path(arguments.out))  # once, instead of in every process
-        places_of(recipe.batch, rank=0, ranks=arguments.devices * recipe.parts)
+        check_mesh(arguments.devices, space=arguments.space, kind=recipe.model.kind)
+        places_of(recipe.batch, rank=0, ranks=arguments.devices // arguments.space * recipe.parts)
         return launch("nipde.cli", ["train", *words], processes=arguments.devices, restarts=arguments.restarts)
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
@@ -42,8 +43,8 @@ def run(words: list[str]) -> int:
         with warnings.catch_warnings(action="ignore", category=StoppedEarly):  # said below
             ended = fit(
                 recipe, archives, arguments.out, resume=arguments.resume, save_seconds=arguments.save_seconds,
-                log_every=arguments.log_every, tensorboard=not arguments.no_tensorboard, callbacks=bars,
-                device=arguments.device or None,
+                log_every=arguments.log_every, tensorboard=not arguments.no_tensorboard, space=arguments.space,
+                callbacks=bars, device=arguments.device or None,
             )  # fmt: skip
     finally:
         for shown in bars:
@@ -77,11 +78,13 @@ def _parser() -> ArgumentParser:
     )
     options.add_argument("--devices", type=whole(), default=1, help="processes to share a batch, one per device")
     options.add_argument(
-        "--device",
-        type=device,
-        default="",
+        "--space", type=whole(), default=1,
+        help="of these, processes that share the rows of every grid (nips, nips-mlp); the others share the batch",
+    )  # fmt: skip
+    options.add_argument(
+        "--device", type=device, default="",
         help="where to compute, such as cpu or cuda:1; CUDA by default if there is one",
-    )
+    )  # fmt: skip
     options.add_argument("--restarts", type=whole(0), default=3, help="with --devices: restarts after a process died")
     options.add_argument("--resume", action="store_true", help="go on from what is in --out, if anything is")
     options.add_argument("--save-seconds", type=non_negative, default=60.0, help="time between two saves of the state")

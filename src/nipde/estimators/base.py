@@ -13,7 +13,7 @@ from nipde.kernels.base import Predictor
 from nipde.records import dataclass_from_json
 
 #: Largest numbers of a config: what is beyond them is a mistake, and would take all memory before it is noticed.
-MOST, MOST_OF, MOST_NODES = 2**14, {"layers": 64, "dimension": 3}, 2**18
+MOST, MOST_OF, MOST_NODES = 2**14, {"layers": 64, "dimension": 3}, 2**22
 
 
 class Estimator(Protocol):

@@ -26,7 +26,8 @@ from nipde.training.feed import Source
 from nipde.training.loop import Callback, Report
 from nipde.training.processes import SIGNALS, Group
 from nipde.training.recipe import TrainingRecipe
-from nipde.training.run import Run, Task, Validated, begin
+from nipde.training.run import Run, Validated, begin
+from nipde.training.task import Task
 from nipde.weights import checkpoint
 from nipde.weights.models import BEST, LAST, card, tensors_of
 
@@ -90,12 +91,12 @@ class Validator:
     def __call__(self, task: Task) -> Validated:
         """The same result on every process."""
         errors = np.zeros((2, self.systems))
-        mine = range(self.systems)[self.group.rank :: self.group.ranks]
+        mine = range(self.systems)[self.group.share :: self.group.shares]
         for start in range(0, len(mine), TOGETHER):
             some = np.asarray(mine[start : start + TOGETHER])
             for kind, draw in enumerate((_some(self.draw, some), _some(self.draw, some, queries=False))):
                 errors[kind, some] = task(self.source.batch(draw, **self.noise)).mean(1).double().cpu()
-        held_out, in_context = self.group.sum(*(errors.sum(1) / self.systems))
+        held_out, in_context = self.group.sum(*(errors.sum(1) / self.systems / self.group.space))
         if not np.isfinite([held_out, in_context]).all():
             bad = self.source.systems[~np.isfinite(errors).all(0)].tolist()
             raise NonFiniteError(

@@ -139,8 +139,8 @@ class Feed:
         recipe, group = self.recipe, self.group
         for step in count(first):
             for part in range(recipe.parts):
-                place = group.rank * recipe.parts + part
-                yield partial(self.batch, step, places_of(recipe.batch, rank=place, ranks=group.ranks * recipe.parts))
+                place, parts = group.share * recipe.parts + part, group.shares * recipe.parts
+                yield partial(self.batch, step, places_of(recipe.batch, rank=place, ranks=parts))
 
     def _choice(self, what: Shared, among: int, step: int) -> int:
         return shared_choice(what, among=among, seed=self.recipe.seed, step=step)

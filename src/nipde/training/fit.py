@@ -34,21 +34,23 @@ def fit(
     save_seconds: float = 60.0,
     log_every: int = 20,
     tensorboard: bool = False,
+    space: int = 1,
     callbacks: Sequence[Callback] = (),
     device: str | torch.device | None = None,
 ) -> Run:
     """Train, or go on training with `resume`; `run.stopped_by` says whether a signal ended it before its time.
 
-    Of several archives every step draws one. `device` is where to compute; CUDA by default if there is one.
+    Of several archives every step draws one. Under torchrun `space` processes share the rows of every sample's grid.
+    `device` is where to compute; CUDA by default if there is one.
     """
     keep_freed_memory(KEEP_BYTES)
     archives = gathered(data)
     folder = Path(out)
-    with joined(device) as group, _locked(folder) if group.rank == 0 else nullcontext():
+    with joined(device, space=space) as group, _locked(folder) if group.rank == 0 else nullcontext():
         # After torchrun has started all processes again, they go on from what was saved.
         run = opened(folder, recipe, archives, group, resume=resume or restarted(folder))
         selector = Selector(folder, run)
-        places_of(recipe.batch, rank=0, ranks=group.ranks * recipe.parts)
+        places_of(recipe.batch, rank=0, ranks=group.shares * recipe.parts)
         every: list[Callback] = [selector]
         if group.rank == 0:
             every += [Log(folder, selector, every=log_every, tensorboard=tensorboard), *callbacks]

@@ -44,7 +44,7 @@ def train(run: Run, callbacks: Sequence[Callback]) -> None:
     """Take steps until the recipe is fulfilled or a signal asks for an end."""
     feed = Feed.of(run.recipe, run.archives, run.group)
     batches = feed.batches(run.step)
-    shared = DistributedDataParallel(run.task) if run.group.ranks > 1 else run.task
+    shared = _shared(run)
     for callback in callbacks:
         callback.started(run)
     clock = _Clock(run)
@@ -54,6 +54,13 @@ def train(run: Run, callbacks: Sequence[Callback]) -> None:
             callback.stepped(run, report)
     for callback in callbacks:
         callback.ended(run)
+
+
+def _shared(run: Run) -> torch.nn.Module:
+    """The task, its gradients averaged over the parts of a batch; processes that share a grid have them complete."""
+    if run.group.shares == 1:
+        return run.task
+    return DistributedDataParallel(run.task, process_group=run.group.mesh and run.group.mesh["data"].get_group())
 
 
 def _step(run: Run, shared: torch.nn.Module, feed: Feed, batches: Iterator[Batch], clock: "_Clock") -> Report:
@@ -66,7 +73,7 @@ def _step(run: Run, shared: torch.nn.Module, feed: Feed, batches: Iterator[Batch
         batch = next(batches)
         last = part == recipe.parts - 1
         # Processes exchange gradients once, with the last part.
-        with nullcontext() if last or group.ranks == 1 else shared.no_sync():  # type: ignore[operator]
+        with nullcontext() if last or group.shares == 1 else shared.no_sync():  # type: ignore[operator]
             errors = shared(batch, prior_weight=recipe.prior_weight)
             (errors.mean() / recipe.parts).backward()
         systems.append(batch.systems)

@@ -1,14 +1,21 @@
-"""The processes that train together: one, or several that torchrun starts and if need be restarts."""
+"""The processes that train together: one, or several that torchrun starts and if need be restarts.
+
+They form a mesh (data × space): processes of one row of it share the rows of a grid, those of one column a batch.
+"""
 
 import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
 from nipde.errors import TrainingError
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
 
 #: What a cluster sends before it takes a machine away, among others; torchrun passes it on to every process.
 PASSED_ON = [name for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1") if hasattr(signal, name)]
@@ -18,11 +25,23 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGUSR1
 
 @dataclass(frozen=True)
 class Group:
-    """This process's place among all; `device` is where it computes."""
+    """This process's place among all; `device` is where it computes, `space` processes share every sample's grid."""
 
     rank: int = 0
     ranks: int = 1
     device: torch.device = torch.device("cpu")  # noqa: RUF009  (immutable)
+    space: int = 1
+    mesh: "DeviceMesh | None" = None
+
+    @property
+    def share(self) -> int:
+        """Which part of a batch this process works on, of `shares`."""
+        return self.rank // self.space
+
+    @property
+    def shares(self) -> int:
+        """Parts of a batch."""
+        return self.ranks // self.space
 
     def sum(self, *values: float) -> list[float]:
         """Sums over all processes, the same on each of them."""
@@ -34,16 +53,18 @@ class Group:
 
 
 @contextmanager
-def joined(device: str | torch.device | None = None) -> Iterator[Group]:
+def joined(device: str | torch.device | None = None, *, space: int = 1) -> Iterator[Group]:
     """Join the processes torchrun started (NCCL on CUDA, gloo elsewhere), or stand alone; CUDA if no device is named.
 
     Of several processes on CUDA every one has a device of its own.
     """
     chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    check_mesh(int(os.environ["WORLD_SIZE"]) if launched() else 1, space=space)
     if not launched():
         yield Group(device=chosen)
         return
     from torch import distributed
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
@@ -56,9 +77,22 @@ def joined(device: str | torch.device | None = None) -> Iterator[Group]:
         "nccl" if cuda else "gloo", store=store, rank=rank, world_size=ranks, device_id=own if cuda else None
     )
     try:
-        yield Group(rank, ranks, own)
+        shape, names = (ranks // space, space), ("data", "space")
+        mesh = init_device_mesh(own.type, shape, mesh_dim_names=names) if space > 1 else None
+        yield Group(rank, ranks, own, space, mesh)
     finally:
         distributed.destroy_process_group()
+
+
+def check_mesh(processes: int, *, space: int, kind: str = "nips") -> None:
+    """Raise unless so many processes can share grids by `space`, for a network of this kind."""
+    if space > 1 and kind not in ("nips", "nips-mlp"):
+        raise TrainingError(expected="nips or nips-mlp with --space", got=kind, remedy="let processes share the batch")
+    if processes % space:
+        raise TrainingError(
+            expected=f"a multiple of {space} processes, which share every grid", got=processes,
+            remedy="choose --devices as a multiple of --space",
+        )  # fmt: skip
 
 
 def launched() -> bool:

@@ -15,7 +15,7 @@ from nipde.estimators.registry import model_class
 from nipde.grid import Grid
 from nipde.records import dataclass_from_json, reading
 
-ABOVE_ZERO = ("steps", "minutes", "context", "batch", "parts", "learning_rate", "clip", "validate_every",
+ABOVE_ZERO = ("steps", "minutes", "context", "batch", "parts", "tile_rows", "learning_rate", "clip", "validate_every",
               "validation_systems")  # fmt: skip
 #: Variants of NAO in the paper.
 VARIANTS: dict[str, tuple[str, dict[str, bool]]] = {
@@ -33,6 +33,10 @@ class ModelRecipe:
     layers: int = option(2, "L, number of layers of the paper's models")
     channels: int = option(40, "d_k, the rank of the kernel (AFNO has none: its rank is the number of pairs)")
     modes: int | None = option(None, "Fourier modes per axis of NIPS; all by default")
+    gains: Literal["token", "pair"] = option(
+        "token",
+        "gains of the first norm of the paper's models: token (and pair, as the paper) or pair, for large grids",
+    )
     prior: Literal["elliptic", "gated"] = option("elliptic", "prior of the conditioned model: elliptic or gated")
     drift: bool = option(False, "let the prior of the conditioned model have a drift, so that it need not be symmetric")
     terms: int = option(12, "terms of the prior of the conditioned model")
@@ -54,6 +58,11 @@ class ModelRecipe:
         model = model_class(kind)
         names = [field.name for field in fields(model.Config) if field.name in known]
         return model.from_config(model.Config(**{name: known[name] for name in names}))
+
+    @property
+    def spreads(self) -> bool:
+        """Whether it can work on some rows of a grid."""
+        return self.kind in ("nips", "nips-mlp")
 
     @property
     def adapts(self) -> bool:
@@ -81,6 +90,10 @@ class TrainingRecipe:
     prior_weight: float = option(0.0, "weight in the loss of the error of the model's prior alone, if it has one")
     batch: int = option(10, "samples per step, over all processes")
     parts: int = option(1, "parts a process cuts its share of a batch into, to save memory")
+    tile_rows: int | None = option(
+        None,
+        "rows of the grid that NIPS works through at a time, made again in backward, to save memory; all by default",
+    )
     steps: int | None = option(None, "length of the run")
     minutes: float | None = option(None, "length of the run on the clock; the learning rate then follows the clock")
     clock: Literal["wall", "cpu"] = option("wall", "the clock of --minutes: of the wall, or of the first process")
@@ -155,7 +168,9 @@ class TrainingRecipe:
             return dataclass_from_json({"model": None, **record}, cls, name="recipe")
 
     def _check_model(self) -> None:
-        """Paper models have one number of pairs and no prior."""
+        """Paper models have one number of pairs and no prior; only NIPS works through tiles of rows."""
+        if self.tile_rows is not None and not self.model.spreads:
+            raise TrainingError(expected="tile_rows for nips or nips-mlp", got=self.model.kind, remedy="leave it out")
         if self.model.adapts:
             return
         if len(set(self.contexts)) > 1:

@@ -1,8 +1,4 @@
-"""The state of a run: what a checkpoint holds, and everything needed to take the next step.
-
-A step minimises the mean over functions of the relative L² error of the estimated kernel's responses; a model with a
-prior may be trained on the error of the prior alone as well.
-"""
+"""The state of a run: what a checkpoint holds, and everything needed to take the next step."""
 
 import json
 import os
@@ -13,20 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from nipde.data.archive import Archive, open_archive
 from nipde.errors import CheckpointError, TrainingError
-from nipde.estimators.paper.prolongation import start_from
-from nipde.evaluation.metrics import relative_errors
 from nipde.records import dataclass_from_json, from_json, reading
-from nipde.training.feed import Batch
 from nipde.training.processes import Group
 from nipde.training.recipe import TrainingRecipe
+from nipde.training.task import Task, task_of
 from nipde.weights import checkpoint
 from nipde.weights.checkpoint import MOST_HEADER, open_regular
-from nipde.weights.models import BEST, LAST, load, read, record_of, tensors_of
+from nipde.weights.models import BEST, LAST, read, record_of, tensors_of
 
 #: An archive, or where it is.
 One = Archive | str | os.PathLike[str]
@@ -39,34 +32,6 @@ class Validated:
 
     held_out: float
     in_context: float
-
-
-class Task(nn.Module):
-    """A network together with its loss: the module that processes share the gradients of."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, batch: Batch, *, prior_weight: float = 0.0) -> Float[Tensor, "sample query"]:
-        """Relative error of every response, plus `prior_weight` times that of the prior alone."""
-        kernel, grid = self.model(batch.context), batch.context.grid
-        if not prior_weight:
-            return relative_errors(grid, kernel.predict(batch.loads), batch.responses)
-        responses, by_prior = kernel.predict_with_prior(batch.loads)
-        prior_errors = relative_errors(grid, by_prior, batch.responses)
-        return relative_errors(grid, responses, batch.responses) + prior_weight * prior_errors
-
-
-def task_of(recipe: TrainingRecipe, archive: Archive) -> Task:
-    """The task with weights drawn from the recipe's seed."""
-    torch.manual_seed(recipe.seed)
-    quantities = archive.quantities
-    components = (len(quantities.response.components), len(quantities.load.components))
-    model = recipe.model.build(archive.grid, pairs=recipe.contexts[0], components=components)
-    if recipe.start is not None:
-        start_from(model, load(recipe.start))
-    return Task(model.to(dtype=getattr(torch, recipe.precision)))
 
 
 @dataclass(frozen=True)
@@ -112,7 +77,7 @@ class Run:
     def fresh(cls, recipe: TrainingRecipe, data: Archive | Sequence[Archive], group: Group) -> "Run":
         """Before the first step."""
         archives = gathered(data)
-        task = task_of(recipe, archives[0]).to(group.device)
+        task = task_of(recipe, archives[0], group).to(group.device)
         optimiser = torch.optim.Adam(
             task.parameters(), lr=recipe.learning_rate, betas=(0.9, recipe.second_moment),
             weight_decay=recipe.weight_decay, fused=True,
@@ -167,6 +132,7 @@ class Run:
         return {
             "torch": torch.__version__,
             "processes": self.group.ranks,
+            **({"space": self.group.space} if self.group.space > 1 else {}),
             "threads": torch.get_num_threads(),
             "instructions": torch.backends.cpu.get_cpu_capability(),
             "machine": platform.machine(),

@@ -3,7 +3,7 @@
     V⁰ = N₀(tokens),   V^l = V^{l-1} + N_l( s (R_l∘V^{l-1} W_Q)(V^{l-1} W_K)ᵀ V^{l-1} ),   l = 1 … L-1
     K(x, y) = (1/√d_k) [ (R_f∘g + R_u∘v)(x) W_Q + b_Q ] · [ g(y) W_K + b_K ],   V^{L-1} = (g, v)
 
-R∘V = F⁻¹(R · F V). The batch is worked through in tiles.
+R∘V = F⁻¹(R · F V). The batch is worked through in tiles; the rows of a grid may be spread over processes (`Partition`).
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,18 @@ from typing import Any, cast
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import layer_norm
 
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
 from nipde.estimators.base import Model
-from nipde.estimators.paper.attention import QueryKey, coupling
+from nipde.estimators.paper.attention import Projections, QueryKey, coupling
 from nipde.estimators.paper.fourier_attention import fourier_attention, fourier_factors
+from nipde.estimators.paper.row_tiles import Layers, tiled_factors
 from nipde.estimators.paper.token_model import Factors, TokenConfig, TokenModel
 from nipde.kernels.nonlinear import PreprocessedPredictor
 from nipde.spectral.filter import SpectralFilter
+from nipde.spectral.partition import Partition
 
 #: Samples are worked through together while their tokens take about this much memory; see docs/explanation/design.md.
 TILE_BYTES = 4_000_000
@@ -52,37 +55,63 @@ class NIPS(TokenModel):
 
     Config = NIPSConfig
     config: NIPSConfig
+    #: Rows of the grid that are worked through together to save memory, see `row_tiles`; all of them if None.
+    tile_rows: int | None = None
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.channels, last = self.config.channels, self.config.layers - 1
         self.layers = nn.ModuleList(NIPSLayer(self.config, normed=place < last) for place in range(last + 1))
 
-    def factors(self, tokens: Float[Tensor, "sample token pair"]) -> Factors:
-        """Queries (scaled by 1/√d_k) and keys of the last layer."""
-        layers = [cast(NIPSLayer, layer) for layer in self.layers]
-        blocks = [layer.filter.blocks() for layer in layers]
-        scale = self.attention_scale(self.channels)
-        couplings = [coupling(layer.maps.projections(), scale) for layer in layers[:-1]]
+    def factors(self, tokens: Float[Tensor, "sample token pair"], *, partition: Partition | None = None) -> Factors:
+        """Queries (scaled by 1/√d_k) and keys of the last layer; tokens and factors of a partition's rows."""
+        partition = Partition(self.grid) if partition is None else partition
+        layers = self._layers(tokens, partition)
         if torch.compiler.is_compiling():
-            return self._tile(tokens, layers, blocks, couplings)  # a traced batch has no size to cut
-        together = max(1, TILE_BYTES // (tokens[0].numel() * tokens.element_size()))
-        tiles = [self._tile(tile, layers, blocks, couplings) for tile in tokens.split(together)]
+            return self._tile(tokens, layers, partition)  # a traced batch has no size to cut
+        # Alike on all processes, also where their parts are not.
+        together = max(1, TILE_BYTES * partition.parts // (self.tokens * self.pairs * tokens.element_size()))
+        tiles = [self._tile(tile, layers, partition) for tile in tokens.split(together)]
+        if self.tile_rows is not None and len(tiles) == 1:
+            return tiles[0]  # contiguous as it is, and too large to copy
         left, right = zip(*tiles, strict=True)
         return torch.cat(left), torch.cat(right)
 
-    def _tile(self, tokens: Tensor, layers: list[NIPSLayer], blocks: list[Tensor], couplings: list[Tensor]) -> Factors:
+    def _layers(self, like: Tensor, partition: Partition) -> Layers:
+        """What acts on modes is the same on all processes; what acts on tokens, each applies to its own rows."""
+        *before, last = (cast(NIPSLayer, layer) for layer in self.layers)
+        scale, shrink = self.attention_scale(self.channels), 1 / sqrt(self.channels)
+        norms = [gain for layer in before if layer.norm is not None for gain in (layer.norm.weight, layer.norm.bias)]
+        *local, gain, shift = partition.copied(
+            *norms, *last.maps.projections(), self.input_norm.weight, self.input_norm.bias
+        )
+        maps = Projections(*local[-4:])
+        return Layers(
+            gains=(gain, shift),
+            blocks=[layer.filter.blocks() for layer in (*before, last)],
+            couplings=[coupling(layer.maps.projections(), scale) for layer in before],
+            norms=list(zip(local[:-4:2], local[1:-4:2], strict=True)),
+            maps=maps._replace(query=maps.query * shrink, query_bias=maps.query_bias * shrink),
+            matrices=partition.cut_matrices(last.filter.matrices(like)),
+        )
+
+    def _tile(self, tokens: Tensor, layers: Layers, partition: Partition) -> Factors:
         """The whole network on a few samples; inside, tokens are (field, *space, sample, pair)."""
-        samples, last = tokens.shape[0], layers[-1]
-        matrices = last.filter.matrices(tokens)
-        refined = self.input_norm(tokens).transpose(0, 1).reshape(self.fields, *self.grid.shape, samples, self.pairs)
-        for layer, block, couple in zip(layers, blocks, couplings, strict=False):
-            attended = fourier_attention(refined, block, couple, matrices=matrices)
-            if layer.norm is not None:
-                refined = layer.norm(attended).add_(refined)
-        maps, shrink = last.maps.projections(), 1 / sqrt(self.channels)
-        maps = maps._replace(query=maps.query * shrink, query_bias=maps.query_bias * shrink)
-        factors = fourier_factors(refined, blocks[-1], maps, matrices=matrices)
+        if self.tile_rows is not None:
+            norm = self.input_norm.on(tokens, layers.gains, partition=partition)
+            return tiled_factors(tokens, layers, norm=norm, partition=partition, rows=self.tile_rows)
+        shape = (self.fields, *partition.shape, tokens.shape[0], self.pairs)
+        if partition.group is None:
+            refined = self.input_norm(tokens).transpose(0, 1).reshape(shape)
+        else:
+            norm = self.input_norm.on(tokens, layers.gains, partition=partition)
+            refined = norm(tokens.transpose(0, 1).reshape(shape))
+        for block, couple, gains in zip(layers.blocks, layers.couplings, layers.norms, strict=False):
+            attended = fourier_attention(refined, block, couple, matrices=layers.matrices, partition=partition)
+            refined = layer_norm(attended, attended.shape[-1:], *gains).add_(refined)
+        factors = fourier_factors(
+            refined, layers.blocks[-1], layers.maps, matrices=layers.matrices, partition=partition
+        )
         left, right = (factor.flatten(0, -3).transpose(0, 1) for factor in factors)
         return left, right
 

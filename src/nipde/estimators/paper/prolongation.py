@@ -20,7 +20,7 @@ from nipde.errors import TrainingError
 from nipde.estimators.paper.nips import NIPS, NIPSLayer
 
 #: Fields of the config that both networks must share.
-SHARED = ("pairs", "channels", "components")
+SHARED = ("pairs", "channels", "components", "gains")
 
 
 def start_from(model: torch.nn.Module, other: torch.nn.Module) -> None:
@@ -39,7 +39,7 @@ def start_from(model: torch.nn.Module, other: torch.nn.Module) -> None:
         )
     weights = model.state_dict()
     for name, values in other.state_dict().items():
-        if name.startswith("input_norm"):
+        if name.startswith("input_norm") and values.ndim > 1:
             weights[name] = _table(values, other, model)
         elif name.endswith("filter.weight"):
             weights[_renamed(name, old.layers, new.layers)] = _filter(values, other, model)

@@ -1,22 +1,23 @@
 """What the paper's models share: pairs become tokens, a network refines them, and two factors make the kernel.
 
 A token is one component of f or u at one node, with its d values over the pairs: T = 2 · components · nodes tokens,
-f first, then u. The first norm runs over tokens and pairs together, as in the paper, and binds a model to its grid.
+f first, then u. The first norm runs over tokens and pairs together, as in the paper.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from math import sqrt
+from math import prod, sqrt
 from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from nipde.context.pairs import Pairs
 from nipde.context.scaling import Scaling
 from nipde.errors import PairsError
 from nipde.estimators.base import Model, ModelConfig
+from nipde.estimators.paper.input_norm import Gains, InputNorm
 from nipde.grid import Grid
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.spectral.full_precision import full_precision
@@ -27,13 +28,14 @@ Factors = tuple[Float[Tensor, "sample token rank"], Float[Tensor, "sample token 
 
 @dataclass(frozen=True)
 class TokenConfig(ModelConfig):
-    """d = `pairs`, L = `layers`; `components` of a load and of a response."""
+    """d = `pairs`, L = `layers`; `components` of a load and of a response; `gains` of the first norm: `InputNorm`."""
 
     grid: Grid
     _: KW_ONLY
     pairs: int
     layers: int
     components: int = 1
+    gains: Gains = "token"
 
 
 class TokenModel(Model, ABC):
@@ -49,7 +51,7 @@ class TokenModel(Model, ABC):
         #: Scalar fields: every component of f, then every component of u.
         self.fields = 2 * self.components
         self.tokens = self.fields * self.grid.size
-        self.input_norm = nn.LayerNorm((self.tokens, self.pairs))
+        self.input_norm = InputNorm(self.tokens, self.pairs, gains=self.config.gains)
 
     @abstractmethod
     def factors(self, tokens: Float[Tensor, "sample token pair"]) -> Factors:
@@ -71,15 +73,21 @@ class TokenModel(Model, ABC):
 
     def tokens_of(self, pairs: Pairs, scaling: Scaling | None = None) -> Float[Tensor, "sample token pair"]:
         """Fields side by side, in the network's precision (never below float32: long sums do not survive it)."""
+        return self.tokens_from(pairs.loads, pairs.responses, scaling)
+
+    def tokens_from(
+        self, loads: Tensor, responses: Tensor, scaling: Scaling | None = None
+    ) -> Float[Tensor, "sample token pair"]:
+        """The same from fields `(*batch, pair, component, *space)` of the whole grid or of some of its rows."""
         first = next(self.parameters())
         precision = torch.promote_types(first.dtype, torch.float32)
-        wide = torch.promote_types(pairs.loads.dtype, torch.float32)
-        shape = (-1, self.pairs, self.tokens // 2)
-        fields = [field.to(wide).reshape(shape) for field in (pairs.loads, pairs.responses)]
+        wide = torch.promote_types(loads.dtype, torch.float32)
+        space = self.grid.dimension + 1
+        fields = [field.to(wide).reshape(-1, self.pairs, prod(field.shape[-space:])) for field in (loads, responses)]
         if scaling is not None:
             units = (scaling.load, scaling.response)
             fields = [field / unit.to(field).reshape(-1, 1, 1) for field, unit in zip(fields, units, strict=True)]
-        return torch.cat(fields, dim=2).mT.contiguous().to(device=first.device, dtype=precision)
+        return torch.cat([field.mT for field in fields], dim=1).to(device=first.device, dtype=precision)
 
     def attention_scale(self, channels: int) -> float:
         """dx / √d_k: every node stands for an equal share of a volume of 1."""

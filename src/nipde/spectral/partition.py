@@ -1,0 +1,133 @@
+"""Rows of a grid over several processes: every sum over nodes is a sum over parts.
+
+    analysis    Y = Σ_r F[:, rows_r] V_r      each process its rows, then one all-reduce
+    synthesis   V_r = F[:, rows_r]ᵀ Z         each process its rows, nothing to exchange
+
+Backward, the two change places. So an analysis ends in `summed` (all-reduce forward, identity backward) and a
+synthesis begins with `copied` (identity forward, all-reduce backward). What stands between them is the same on every
+process, and so are its gradients, complete. Any split of the rows will do, also an uneven one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, distributed
+from torch.autograd.function import once_differentiable
+
+from nipde.errors import GridError
+from nipde.grid import Field, Grid
+from nipde.spectral.waves import Matrices
+
+#: One tensor, or several in one exchange.
+Tensors = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """This process's rows along the first axis of a grid; without a `group` it has all of them.
+
+    Rows are shared evenly, the first processes having one more, unless `counts` says how many each process has.
+    """
+
+    grid: Grid
+    group: "distributed.ProcessGroup | None" = None
+    counts: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        total = self.grid.shape[0]
+        if self.parts > total:
+            raise GridError(expected=f"at most {total} processes, one per row", got=self.parts, remedy="use fewer")
+        counts = self.counts
+        if counts is not None and (len(counts) != self.parts or sum(counts) != total or min(counts) < 1):
+            raise GridError(expected=f"rows of {self.parts} processes, {total} together", got=tuple(counts))
+
+    @property
+    def parts(self) -> int:
+        """Number of processes."""
+        return 1 if self.group is None else distributed.get_world_size(self.group)
+
+    @property
+    def rows(self) -> slice:
+        """Of this process."""
+        place = 0 if self.group is None else distributed.get_rank(self.group)
+        least, more = divmod(self.grid.shape[0], self.parts)
+        counts = [least + (part < more) for part in range(self.parts)] if self.counts is None else list(self.counts)
+        stops = list(accumulate(counts))
+        return slice(stops[place] - counts[place], stops[place])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Nodes per axis of this process's part."""
+        return (self.rows.stop - self.rows.start, *self.grid.shape[1:])
+
+    @property
+    def share(self) -> float:
+        """Of the nodes."""
+        return self.shape[0] / self.grid.shape[0]
+
+    def cut(self, field: Field) -> Field:
+        """This process's rows of a field of the whole grid, a view."""
+        self.grid.check(field)
+        return field[(..., self.rows, *(slice(None),) * (self.grid.dimension - 1))]
+
+    def cut_matrices(self, matrices: Matrices) -> Matrices:
+        """The transforms of the whole grid, on this process's rows."""
+        return (matrices[0][:, self.rows], *matrices[1:])
+
+    def sum(self, *values: Tensor) -> Tensors:
+        """Sums over all processes in one exchange; not differentiable."""
+        return values if self.group is None else _exchanged(self.group, values)
+
+    def summed(self, *values: Tensor) -> Tensors:
+        """The same at the end of an analysis: gradients of the sums are those of the parts."""
+        return values if self.group is None else _Summed.apply(self.group, *values)  # type: ignore[no-untyped-call]
+
+    def copied(self, *values: Tensor) -> Tensors:
+        """What all processes have alike, before each uses it on its own rows: their gradients are summed."""
+        return values if self.group is None else _Copied.apply(self.group, *values)  # type: ignore[no-untyped-call]
+
+    def total(self, values: Tensor) -> Tensor:
+        """A sum over all rows that every process uses on its own."""
+        return self.copied(*self.summed(values))[0]
+
+    def gathered(self, field: Float[Tensor, "*batch_rows_space"]) -> Float[Tensor, "*batch_space"]:
+        """The whole field on every process; not differentiable."""
+        whole = field.new_zeros(*field.shape[: -self.grid.dimension], *self.grid.shape)
+        self.cut(whole).copy_(field)
+        return self.sum(whole)[0]
+
+
+class _Summed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, group: Any, *values: Tensor) -> Tensors:
+        return _exchanged(group, values)
+
+    @staticmethod
+    def backward(ctx: Any, *above: Tensor) -> Any:
+        return None, *above
+
+
+class _Copied(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, group: Any, *values: Tensor) -> Tensors:
+        ctx.group = group
+        return tuple(value.view_as(value) for value in values)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *above: Tensor) -> Any:
+        return None, *_exchanged(ctx.group, above)
+
+
+def _exchanged(group: Any, values: Tensors) -> Tensors:
+    """One all-reduce. The functional form, unlike `distributed.all_reduce`, can be traced by torch.compile."""
+    from torch.distributed import _functional_collectives as collectives
+
+    flat = torch.cat([value.reshape(-1) for value in values])
+    flat = collectives.wait_tensor(collectives.all_reduce(flat, "sum", group))
+    parts = flat.split([value.numel() for value in values])
+    return tuple(part.view(value.shape) for part, value in zip(parts, values, strict=True))
