@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from nipde.errors import MeasurementError
 
-#: Readings that a line needs, and how many deviations its slope may differ from the common one, beside this share of it.
+#: Readings that a line needs; deviations that its slope may differ from the common one, beside this share of it.
 FEWEST, ALIKE, SHARE = 4, 2.0, 0.1
 
 
@@ -37,6 +37,7 @@ class Drawdown:
 class LateDrawdown:
     """Of one well in one test: its level with the slope of all wells, its own slope, and their deviations."""
 
+    #: At the time `middle`.
     level: float
     #: From the scatter in time, and what differences to it still change until the end.
     deviation: float
@@ -44,7 +45,12 @@ class LateDrawdown:
     slope_deviation: float
     #: Of all wells of the test.
     common_slope: float
+    middle: float
     readings: int
+
+    def at(self, time: float) -> float:
+        """The drawdown at a late time, by the common slope."""
+        return self.level + self.common_slope * float(np.log(time / self.middle))
 
     @property
     def steady(self) -> bool:
@@ -57,12 +63,14 @@ def late_drawdown(drawdowns: Mapping[str, Drawdown], *, since: float) -> dict[st
     """Levels at one time for all wells, the geometric middle from `since` to the last reading, and the slopes."""
     last = max((float(one.time.max(initial=0.0)) for one in drawdowns.values()), default=0.0)
     if not 0 < since < last:
-        raise MeasurementError(expected=f"a time from 0 to the last reading, {last:g} s", got=since, remedy="start earlier")
+        raise MeasurementError(
+            expected=f"a time from 0 to the last reading, {last:g} s", got=since, remedy="start earlier"
+        )
     middle = float(np.sqrt(since * last))
     lines = {well: _line(well, one, since=since, middle=middle) for well, one in drawdowns.items()}
     precision = np.array([1 / line.slope_deviation**2 for line in lines.values()])
     common = float(np.sum(precision * [line.slope for line in lines.values()]) / np.sum(precision))
-    return {well: line.with_slope(common, rest=np.log(last / middle)) for well, line in lines.items()}
+    return {well: line.with_slope(common, middle=middle, last=last) for well, line in lines.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +84,12 @@ class _Line:
     scatter: float
     readings: int
 
-    def with_slope(self, common: float, *, rest: float) -> LateDrawdown:
-        """The level at ln(t / T) = 0; differences may change by the difference of the slopes times `rest`."""
-        unsteady = (self.slope - common) * rest
+    def with_slope(self, common: float, *, middle: float, last: float) -> LateDrawdown:
+        """The level at the middle; until the last time, differences may change by the difference of the slopes."""
+        unsteady = (self.slope - common) * np.log(last / middle)
         deviation = float(np.hypot(self.scatter / np.sqrt(self.readings), unsteady))
         level = self.mean - common * self.place
-        return LateDrawdown(level, deviation, self.slope, self.slope_deviation, common, self.readings)
+        return LateDrawdown(level, deviation, self.slope, self.slope_deviation, common, middle, self.readings)
 
 
 def _line(well: str, given: Drawdown, *, since: float, middle: float) -> _Line:

@@ -58,8 +58,10 @@ class Nuisance(ErrorPatterns):
         size = float(np.sqrt(np.mean(predicted**2)))
         ones = np.ones_like(predicted)
         known = {
-            "gain": (predicted, GAIN, True), "offset": (ones, OFFSET * size, False), "level": (ones, LEVEL * size, False),
-        }  # fmt: skip
+            "gain": (predicted, GAIN, True),
+            "offset": (ones, OFFSET * size, False),
+            "level": (ones, LEVEL * size, False),
+        }
         chosen = [known[kind] for kind in kinds if kind in known]
         if not chosen:
             return None

@@ -134,7 +134,9 @@ def _entry(rows: Rows, key: str) -> str:
     """What stands beside a key."""
     found = next((row[1] for row in rows if row[0] == key and len(row) > 1), None)
     if found is None:
-        raise MeasurementError(expected=f"a line {key!r}", got="none", remedy="store the campaign again with welltestpy")
+        raise MeasurementError(
+            expected=f"a line {key!r}", got="none", remedy="store the campaign again with welltestpy"
+        )
     return found
 
 
