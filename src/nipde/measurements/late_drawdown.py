@@ -105,8 +105,13 @@ def _line(well: str, given: Drawdown, *, since: float, middle: float) -> _Line:
     slope = float(np.sum((times - place) * (values - mean)) / spread)
     left = values - mean - slope * (times - place)
     scatter = float(np.sqrt(np.sum(left**2) / (len(times) - 2)))
-    # Readings are rounded: a scatter of nothing is that of their last digit.
-    steps = np.unique(np.abs(np.diff(given.drawdown)))
-    rounding = float(steps[steps > 0].min(initial=np.inf)) / np.sqrt(12)
-    scatter = max(scatter, rounding if np.isfinite(rounding) else 0.0, 1e-9 * abs(mean), 1e-300)
+    # Rounded readings that do not scatter still have the error of their last digit.
+    scatter = max(scatter, _last_digit(given.drawdown) / np.sqrt(12), 1e-9 * abs(mean), 1e-300)
     return _Line(place, mean, slope, scatter / np.sqrt(spread), scatter, len(times))
+
+
+def _last_digit(values: Float[np.ndarray, " reading"]) -> float:
+    """The step that all differences are multiples of; 0 if there is none."""
+    changes = np.abs(np.diff(values))
+    step = float(changes[changes > 0].min(initial=np.inf))
+    return step if np.isfinite(step) and np.abs(changes / step - np.round(changes / step)).max() < 0.05 else 0.0
