@@ -31,7 +31,7 @@ NAME = "horkheim.cmp"
 #: In s: late times begin; drawdowns are compared at.
 SINCE, AT = 2000.0, 5000.0
 #: In m: the box around the wells, spacings of its nodes and of the material; box and spacing of the stored map.
-SIZE, SPACING, MATERIAL, MAP, MAP_SPACING = 140.0, 1.0, 5.0, 64.0, 2.0
+SIZE, SPACING, MATERIAL, MAP, MAP_SPACING = 140.0, 2.0, 6.0, 64.0, 2.0
 #: Ranges of the prior's correlation that are tried, √8/κ in m: the first is that of the estimator's own.
 RANGES = (30.0, 15.0)
 NORMAL = 1.645
@@ -144,7 +144,8 @@ def pairs_of(row: Row, campaign: PumpingCampaign, error: float) -> tuple[SensorP
 def inversion(row: Row, *, choice: bool) -> SensorInversion:
     """A smooth field; with `choice` also one value everywhere and phases."""
     return SensorInversion(
-        nuisance=row.nuisance, material=round(row.size / MATERIAL), homogeneous=choice,
+        nuisance=row.nuisance, homogeneous=choice,
+        material=round(row.size / MATERIAL), solver=round(row.size / SPACING),
         piecewise_constant=None if choice else False, smoother=tuple(8**0.5 * row.size / one for one in RANGES),
     )  # fmt: skip
 
@@ -157,7 +158,8 @@ def estimated(row: Row, campaign: PumpingCampaign, error: float) -> tuple[dict[s
     places = np.array(list(campaign.wells.values())) - origin
     logs, deviations = law.log_coefficient_at(places), posterior_of(law).log_deviation_at(places)
     field = law.log_coefficient_at(inside(places))
-    summary = {name: law.summary[name] for name in ("model", "chi_square", "effective_dof", "readings", "criteria")}
+    kept = ("model", "chi_square", "effective_dof", "readings", "criteria", "noise", "discretisation")
+    summary = {name: law.summary[name] for name in kept}
     return {
         "name": row.name, **summary, "wells": np.exp(logs).tolist(), "factors": np.exp(NORMAL * deviations).tolist(),
         "mean": float(np.exp(field.mean())), "deviation": float(field.std()), "thiem": thiem(pairs),
