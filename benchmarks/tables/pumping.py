@@ -29,7 +29,8 @@ def _transmissivity(measured: dict[str, Any]) -> str:
         f"boundary): {1e3 * one['transmissivity']:.1f}, × or ÷ {one['factor']:.2f}; it leaves {one['residual']:.2f} "
         f"s/m² of the drawdown per rate, errors are {measured['error']:.2f}. Bands are not calibrated: "
         f"{', '.join(first['outside'])}. Published for the same tests, another model: geometric mean "
-        f"{1e3 * others:.1f}, variance of log T {published['log_variance']:.1f}. First row: {first['seconds']:.0f} s of processor time.\n"
+        f"{1e3 * others:.1f}, variance of log T {published['log_variance']:.1f}. First row: "
+        f"{first['seconds']:.0f} s of processor time.\n"
     )
 
 
