@@ -46,6 +46,7 @@ def info(*rows: tuple[str, object], version: str = "") -> str:
 
 def well(name: str, place: tuple[float, float], *, version: str = "") -> bytes:
     keys = {"radius": 0.1, "coordinates": np.array(place), "welldepth": 3.0, "aquiferdepth": 3.0}
+    keys |= {"screensize": 3.0} if version else {}
     members = {f"{key}.var": variable(key, value, "m", version=version) for key, value in keys.items()}
     head = info(("Well", None), ("name", name), *((key, f"{key}.var") for key in keys), version=version)
     return zipped({"info.csv": head, **members})
@@ -67,10 +68,13 @@ def pumping_test(
 ) -> bytes:  # fmt: skip
     head = info(
         ("Testtype", "PumpingTest"), ("name", name), ("description", ""), ("timeframe", ""), ("pumpingwell", pumped),
-        ("pumpingrate", "rate.var"), ("Observations", len(seen)), *((one, f"{one}.obs") for one in seen),
-        version=version,
+        ("pumpingrate", "rate.var"), ("aquiferdepth", "depth.var"), ("aquiferradius", "radius.var"),
+        ("Observations", len(seen)), *((one, f"{one}.obs") for one in seen), version=version,
     )  # fmt: skip
     members: dict[str, bytes | str] = {"rate.var": variable("rate", rate, "m^3/s", version=version)}
+    members |= {
+        f"{one}.var": variable(one, value, "m", version=version) for one, value in (("depth", 3.0), ("radius", np.inf))
+    }
     members |= {f"{one}.obs": observation(one, *values, unit=unit, version=version) for one, values in seen.items()}
     return zipped({"info.csv": head, **members})
 
@@ -82,7 +86,7 @@ def write_campaign(
 ) -> Path:  # fmt: skip
     """Tests by name: the pumped well, its rate in m³/s, and (times, drawdowns) of the observed wells."""
     head = info(
-        ("Campaign", None), ("name", "made up"), ("fieldsite", "site.fds"),
+        ("Campaign", None), ("name", "made up"), ("description", ""), ("timeframe", ""), ("fieldsite", "site.fds"),
         ("Wells", len(wells)), *((name, f"{name}.wel") for name in wells),
         ("Tests", len(tests)), *((name, f"{name}.tst") for name in tests), version=version,
     )  # fmt: skip
@@ -90,7 +94,8 @@ def write_campaign(
         f"{name}.wel": well(name, place, version=version) for name, place in wells.items()
     }
     members |= {f"{name}.tst": pumping_test(name, *test, version=version, unit=unit) for name, test in tests.items()}
-    path.write_bytes(zipped({"info.csv": head, "site.fds": zipped({"info.csv": '"Fieldsite"\n'}), **members}))
+    site = info(("Fieldsite", None), ("name", "x"), ("description", ""), ("coordinates", "None"), version=version)
+    path.write_bytes(zipped({"info.csv": head, "site.fds": zipped({"info.csv": site}), **members}))
     return path
 
 
