@@ -122,5 +122,5 @@ def homogeneous_campaign(path: Path, *, noise: float = 0.0, seed: int = 0, **lay
         for name, place in WELLS.items():
             drawdown = theis(max(float(np.hypot(*np.subtract(place, WELLS[pumped]))), 0.1), TIMES)
             seen[name] = (TIMES, drawdown + noise * rng.standard_normal(len(TIMES)))
-        tests[f"test {pumped}"] = (pumped, RATE, seen)
+        tests[f"test_{pumped}"] = (pumped, RATE, seen)
     return write_campaign(path, WELLS, tests, **layout)

@@ -31,7 +31,7 @@ def test_a_campaign_comes_back_as_it_was_written(tmp_path, version):
     campaign = PumpingCampaign.read(homogeneous_campaign(tmp_path / "site.cmp", version=version))
     assert campaign.wells == WELLS
     assert [(test.name, test.well, test.rate) for test in campaign.tests] == [
-        ("test a", "a", RATE), ("test b", "b", RATE), ("test c", "c", RATE),
+        ("test_a", "a", RATE), ("test_b", "b", RATE), ("test_c", "c", RATE),
     ]  # fmt: skip
     seen = campaign.tests[1].drawdowns["e"]
     np.testing.assert_array_equal(seen.time, TIMES)
