@@ -67,6 +67,14 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", _add_shapes)
     app.add_config_value("follow_tutorials", True, "env")  # -D follow_tutorials=0: while writing
     app.connect("source-read", _follow)
+    app.connect("builder-inited", _draw_measured)
+
+
+def _draw_measured(app: Any) -> None:
+    """Pictures of measured data come from the records."""
+    from measured import draw
+
+    draw(DOCS.parent / "results", DOCS / "how-to" / "measured")
 
 
 def _follow(app: Any, page: str, source: list[str]) -> None:

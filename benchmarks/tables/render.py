@@ -18,6 +18,7 @@ from benchmarks.tables.mechanics import mechanics
 from benchmarks.tables.mistakes import mistakes
 from benchmarks.tables.models import imports, params, recipes, shifted_loads, step, step_cost, tokens, transforms
 from benchmarks.tables.posterior import coverage, posterior
+from benchmarks.tables.pumping import pumping
 from benchmarks.tables.reference import reference
 from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
@@ -84,6 +85,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "tension-long": tension,
     "steel-plate": steel_plate,
     "tank": tank,
+    "pumping": pumping,
     "solids-trial": solids,
     "solids-quick": solids,
     "solids-standard": solids,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from nipde.context.sensors import Sensors
+from nipde.estimators.inverse import output_error
 from nipde.estimators.inverse.level_sets import LevelSetPhases, clusters
 from nipde.estimators.inverse.material_models import JumpPenalty, MaternField
 from nipde.estimators.inverse.output_error import LinkSolver, SensorSystem, fit, separable
@@ -62,7 +63,9 @@ def slopes_of(function, parameters, directions, *, step=1e-4):
 
 
 @every_model
-def test_gradient_and_curvature_are_those_of_finite_differences(model, system, solver):
+@pytest.mark.parametrize("few", [0, output_error.FEW], ids=["links", "Jacobian"])
+def test_gradient_and_curvature_are_those_of_finite_differences(model, system, solver, few, monkeypatch):
+    monkeypatch.setattr(output_error, "FEW", few)
     parameters, rng = parameters_of(model), np.random.default_rng(4)
     near = solver.linearised(model, parameters)
     np.testing.assert_allclose(near.predicted, solver.predicted(model, parameters), rtol=1e-12)
@@ -88,7 +91,8 @@ def test_gradient_and_curvature_are_those_of_finite_differences(model, system, s
 
 
 @every_model
-def test_single_precision_gives_the_same_curvature(model, system, solver):
+def test_single_precision_gives_the_same_curvature(model, system, solver, monkeypatch):
+    monkeypatch.setattr(output_error, "FEW", 0)
     near = solver.linearised(model, parameters_of(model))
     double, single = (near.curvature(system, precision=kind) for kind in (np.float64, np.float32))
     assert single.dtype == np.float64

@@ -53,7 +53,8 @@ def run(words: list[str]) -> int:
     parsed.add_argument(
         "--nuisance", type=list[NuisanceKind], default=[],
         help="errors that the readings may have beside noise: gain (of the load, in every test), offset (of all "
-        "readings of a test), outliers; [gain,offset] for several; estimates by output error",
+        "readings of a test), level (an offset of any size), outliers; [gain,offset] for several; estimates by output "
+        "error",
     )  # fmt: skip
     parsed.add_argument(
         "--level", type=between_0_and_1, default=0.9, help="nominal probability that the error bounds contain b"

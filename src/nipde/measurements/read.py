@@ -65,6 +65,11 @@ def read(
             raise MeasurementError("read", expected="a TOML file or a Description", got="both", remedy="leave one out")
         description = Description.from_toml(paths[0], files_anywhere=files_anywhere)
         paths = [Path(name) for name in description.files]
+    if any(one.suffix.lower() == ".cmp" for one in paths):
+        raise MeasurementError(
+            expected="tables or arrays", got="a campaign of pumping tests",
+            remedy="read it with nipde.measurements.pumping_tests.PumpingCampaign.read",
+        )  # fmt: skip
     description = description or Description()
     given = {"response": response, "load": load, "nodes": nodes}
     changed: dict[str, Any] = {

@@ -272,6 +272,8 @@ class InverseProblem:
             self.coarse.predicted(MaternField(self.nodes), size * ones) * self.measured for size in (0, log(2))
         )
         fixed, unit = (2 * half - unit, 2 * (unit - half)) if self.outline_given else (0.0, unit)
+        if "level" in self.nuisance:
+            unit = unit - self.measured * (np.sum(unit, axis=0) / np.maximum(np.sum(self.measured, axis=0), 1))
         own, across = float(np.sum(unit**2)), float(np.sum(unit * (self.values - fixed)))
         if not own > 1e-12 * float(np.sum(self.values**2)):
             outline = self.outline_given

@@ -1,8 +1,9 @@
 """Errors of a measurement that have a pattern: y = H u + Σ_k a_k B_k + noise, a_k ~ N(0, s_k²) for every pair.
 
-A load that is off by a gain changes all readings of its pair in proportion, a shifted zero by the same amount. The
-numbers a are integrated out: the precision of the readings is W - W B Cov(a) Bᵀ W. Gains have mean 0 over the pairs:
-one that all loads have in common cannot be told from a stiffer material.
+A load that is off by a gain changes all readings of its pair in proportion, a shifted zero by the same amount; of an
+unknown level nothing is expected, so that only differences between the sensors of a pair count. The numbers a are
+integrated out: the precision of the readings is W - W B Cov(a) Bᵀ W. Gains have mean 0 over the pairs: one that all
+loads have in common cannot be told from a stiffer material.
 """
 
 from abc import ABC, abstractmethod
@@ -13,11 +14,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import block_diag, null_space
 
-NuisanceKind = Literal["gain", "offset", "outliers"]
+NuisanceKind = Literal["gain", "offset", "level", "outliers"]
 #: A residual beyond so many deviations is an outlier: its deviation is then what makes it so many.
 OUTLYING = 3.0
-#: Prior deviation of a gain, and of an offset as a share of the readings' root mean square.
-GAIN, OFFSET = 0.1, 0.3
+#: Prior deviation of a gain, and of an offset and of a level as shares of the readings' root mean square.
+GAIN, OFFSET, LEVEL = 0.1, 0.3, 100.0
 Values = Float[np.ndarray, "sensor pair"]
 
 
@@ -55,7 +56,12 @@ class Nuisance(ErrorPatterns):
     def of(cls, kinds: tuple[NuisanceKind, ...], predicted: Values) -> "Nuisance | None":
         """Around predicted readings; None where no kind has a pattern."""
         size = float(np.sqrt(np.mean(predicted**2)))
-        known = {"gain": (predicted, GAIN, True), "offset": (np.ones_like(predicted), OFFSET * size, False)}
+        ones = np.ones_like(predicted)
+        known = {
+            "gain": (predicted, GAIN, True),
+            "offset": (ones, OFFSET * size, False),
+            "level": (ones, LEVEL * size, False),
+        }
         chosen = [known[kind] for kind in kinds if kind in known]
         if not chosen:
             return None

@@ -34,6 +34,8 @@ LONGEST_STEP = 1.0
 #: Directions with a smaller share of the largest eigenvalue carry no information.
 NEGLIGIBLE = 1e-7
 HALVINGS = 4
+#: Up to so many readings the Jacobian is formed: smaller than a matrix over links, and exact whatever is missing.
+FEW = 64
 #: Steps need no more than single precision, if the diagonal is larger by its rounding.
 ROUNDING = 2e-5
 Values = Float[np.ndarray, "sensor pair"]
@@ -221,8 +223,8 @@ class Linearised:
     def curvature(
         self, system: Readings, *, precision: type[np.floating] = np.float64
     ) -> Float[np.ndarray, "active active"]:
-        """Jᵀ P J on the active parameters; weights as the product of one per sensor and one per pair."""
-        if self.solver.explicit:
+        """Jᵀ P J on the active parameters; of many readings with weights as the product of one per sensor and pair."""
+        if self.solver.explicit or system.count <= FEW:
             return self._exact_curvature(system)
         per_sensor, per_pair = separable(system.weights)
         changes = self.changes[:, self.active]

@@ -40,13 +40,14 @@ def residual_scores(best: Candidate) -> dict[str, float]:
     share = float(tolerated[measured].mean())
     excess = log(max(state.chi_square, 1e-9) / (best.expected + share))
     errors = tolerated + (TOLERATED * expected) ** 2
+    shifted = "offset" in problem.nuisance or "level" in problem.nuisance
     alone, single = residual / np.sqrt(1 + errors), residual / np.sqrt(1 + SINGLE**2 * errors)
     return {
         "misfit": excess / sqrt(2 / problem.count + ALLOWED**2),
         "whiteness": whiteness(residual, measured, problem.places, correlation=share),
         "pattern": spread(alone.sum(1) / np.sqrt(np.maximum(measured.sum(1), 1)), measured.sum(1) > 1),
         "gain": 0.0 if "gain" in problem.nuisance else along(residual, expected, size=TOLERATED),
-        "offset": 0.0 if "offset" in problem.nuisance else along(residual, ones, size=TOLERATED * problem.size),
+        "offset": 0.0 if shifted else along(residual, ones, size=TOLERATED * problem.size),
         "tails": 0.0 if "outliers" in problem.nuisance else tails(single[measured]),
         "proportion": proportion(single[measured], expected[measured]),
     }

@@ -94,9 +94,14 @@ class SensorPosterior:
 
     def identifiable(self) -> Float[np.ndarray, "*space"]:
         """1 - posterior over prior variance of log b, the prior's that of the model or of the material itself."""
+        points = np.stack([x.ravel() for x in self.grid.coordinates], -1)
+        return self.identifiable_at(points).reshape(self.grid.shape)
+
+    def identifiable_at(self, points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, " point"]:
+        """The same at any points."""
         model, parameters = self.best.fit.model, self.best.fit.parameters
         prior = max(float(np.var(model.at_nodes(parameters))), getattr(model, "deviation", 0.0) ** 2, 1e-12)
-        return np.clip(1 - self.log_deviation() ** 2 / prior, 0, 1)
+        return np.clip(1 - self.log_deviation_at(points) ** 2 / prior, 0, 1)
 
     def _variance(self, rows: sparse.csr_array) -> Float[np.ndarray, " row"]:
         return self._summed(rows[:, self.best.near.active].T.toarray())
