@@ -24,99 +24,118 @@ SEED = 4057
 PACKAGES = ("pyeit", "simpeg", "pygimli", "torch-fem")
 #: Systems of every material of the aquifer, and of the plate.
 SYSTEMS, SPECIMENS = 5, 3
-Finished = Callable[[str, Callable[[], dict[str, Any]]], dict[str, Any]]
+#: A result by its name, by work if it is not on file; None if none is to be started.
+Finished = Callable[[str, Callable[[], dict[str, Any]]], dict[str, Any] | None]
 
 
 def measure(
-    *, data: Path | None = None, environments: Path = Path("runs/environments"), quick: bool = False
-) -> dict[str, Any]:
-    """All cases; with `quick` one system of each, and the training phantoms of the tank. No tank without `data`."""
+    *, data: Path | None = None, environments: Path = Path("runs/environments"), quick: bool = False,
+    finished: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """All cases; with `quick` one system of each and the first setting of all; with `finished` what is on file only.
+
+    No tank without `data`.
+    """
     torch.set_num_threads(1)
-    folder = environments / f"finished{'-quick' if quick else ''}"
+    folder = environments / "finished"
     folder.mkdir(parents=True, exist_ok=True)
     places = {package: environment(environments, package) for package in PACKAGES}
+    pending: list[str] = []
 
-    def finished(name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def result(name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
         path = folder / f"{name.replace(' ', '-')}.json"
         if not path.exists():
+            if finished:
+                pending.append(name)
+                return None
             write_bytes(path, json.dumps({"time": record.now(), **work()}).encode())
         return dict(json.loads(path.read_bytes()))
 
     measured = {
         "packages": {package: {"installed": place.python is not None, "pip": place.message}
                      for package, place in places.items()},
-        "aquifer": of_aquifer(places, finished, systems=1 if quick else SYSTEMS),
-        "plate": of_plate(places["torch-fem"], finished, specimens=1 if quick else SPECIMENS),
-        "tank": None if data is None else tank.compared(places["pyeit"], finished, data=data, quick=quick),
+        "aquifer": of_aquifer(places, result, systems=1 if quick else SYSTEMS, choose=not quick),
+        "plate": of_plate(places["torch-fem"], result, specimens=1 if quick else SPECIMENS, choose=not quick),
+        "tank": None if data is None else tank.compared(places["pyeit"], result, data=data, quick=quick),
+        "quick": quick, "pending": pending,
     }  # fmt: skip
-    shutil.rmtree(folder)
+    if not pending:
+        shutil.rmtree(folder)
     return measured
 
 
-def of_aquifer(places: dict[str, Environment], finished: Finished, *, systems: int) -> dict[str, Any]:
+def of_aquifer(
+    places: dict[str, Environment], result: Finished, *, systems: int, choose: bool = True
+) -> dict[str, Any]:
     """Rows by material, package and penalty, and how settings did on the validation systems."""
-    tried, chosen = [], {}
-    for package, kinds in aquifer.TRIED.items():
-        place = places[package]
-        for kind, settings in kinds.items() if place.python else ():
-            scores = []
-            for number, setting in enumerate(settings):
-                each = [
-                    finished(f"aquifer {package} {kind} {number} {material} validation",
-                             lambda p=package, s=setting, m=material, at=place: aquifer.by_package(
-                                 p, at, s, m, aquifer.VALIDATION))
-                    for material in aquifer.MATERIALS
-                ]  # fmt: skip
-                scores.append(float(np.mean([one["log_mean"] for one in each])))
-                tried.append({"package": package, "penalty": kind, "setting": setting, "log_mean": scores[-1]})
-            chosen[package, kind] = settings[int(np.argmin(scores))]
+
+    def by_package(package: str, kind: str, setting: int, material: str, number: int) -> dict[str, Any] | None:
+        used = aquifer.TRIED[package, kind][setting]
+        return result(
+            f"aquifer {package} {kind} {setting} {material} {number}",
+            lambda: aquifer.by_package(package, places[package], used, material, number),
+        )
+
+    chosen: dict[tuple[str, str], int] = {}
+    tried = []
+    for (package, kind), settings in aquifer.TRIED.items():
+        if places[package].python is None:
+            continue
+        scores = [
+            mean_error([by_package(package, kind, number, material, aquifer.VALIDATION)
+                        for material in aquifer.MATERIALS])
+            for number in range(len(settings) if choose else 0)
+        ]  # fmt: skip
+        chosen[package, kind] = int(np.argmin(scores)) if scores else 0
+        tried += [{"package": package, "penalty": kind, "setting": setting, "log_mean": score}
+                  for setting, score in zip(settings, scores, strict=False) if np.isfinite(score)]  # fmt: skip
     rows = []
     for material in aquifer.MATERIALS:
-        each: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for number in range(systems):
-            for (package, kind), setting in [(("nipde", "chosen"), None), *chosen.items()]:
-                work = (lambda m=material, n=number: aquifer.by_nipde(m, n)) if setting is None else (
-                    lambda p=package, s=setting, m=material, n=number: aquifer.by_package(p, places[p], s, m, n)
-                )  # fmt: skip
-                one = finished(f"aquifer {package} {kind} {material} {number}", work)
-                each.setdefault((package, kind), []).append(one)
-        rows += [{"material": material, "package": package, "penalty": kind, "setting": chosen.get((package, kind)),
-                  **summary(found)} for (package, kind), found in each.items()]  # fmt: skip
+        own = [
+            result(f"aquifer nipde {material} {number}",
+                   lambda number=number, material=material: aquifer.by_nipde(material, number))
+            for number in range(systems)
+        ]  # fmt: skip
+        rows += summary(own, material=material, package="nipde", penalty="", setting=None)
+        for (package, kind), setting in chosen.items():
+            each = [by_package(package, kind, setting, material, number) for number in range(systems)]
+            used = aquifer.TRIED[package, kind][setting]
+            rows += summary(each, material=material, package=package, penalty=kind, setting=used)
     return {"rows": rows, "tried": tried}
 
 
-def of_plate(place: Environment, finished: Finished, *, specimens: int) -> dict[str, Any]:
-    """Rows by material and penalty, and how weights did on the validation specimen."""
-    tried, rows = [], []
-    for material in plate.MATERIALS:
-        chosen: dict[str, dict[str, Any] | None] = {"chosen": None}
-        for kind, settings in plate.TRIED.items() if place.python else ():
-            scores = []
-            for number, setting in enumerate(settings):
-                one = finished(
-                    f"plate torch-fem {kind} {number} {material} validation",
-                    lambda s=setting, m=material: plate.by_package(place, s, m, plate.VALIDATION),
-                )
-                scores.append(one["log_mean"])
-                tried.append({"material": material, "penalty": kind, "setting": setting, **one})
-            chosen[kind] = settings[int(np.argmin(scores))]
-        for kind, setting in chosen.items():
-            package = "nipde" if setting is None else "torch-fem"
-            found = [
-                finished(f"plate {package} {kind} {material} {number}",
-                         lambda s=setting, m=material, n=number: plate.by_nipde(m, n) if s is None
-                         else plate.by_package(place, s, m, n))
-                for number in range(specimens)
-            ]  # fmt: skip
-            rows.append({"material": material, "package": package, "penalty": kind, "setting": setting,
-                         **summary(found)})  # fmt: skip
+def of_plate(place: Environment, result: Finished, *, specimens: int, choose: bool = True) -> dict[str, Any]:
+    """Rows by penalty, and how weights did on the validation specimen."""
+
+    def by_package(kind: str, setting: int, number: int) -> dict[str, Any] | None:
+        used = plate.TRIED[kind][setting]
+        return result(f"plate torch-fem {kind} {setting} {number}", lambda: plate.by_package(place, used, number))
+
+    own = [result(f"plate nipde {number}", lambda number=number: plate.by_nipde(number)) for number in range(specimens)]
+    rows = summary(own, package="nipde", penalty="", setting=None)
+    tried = []
+    for kind, settings in plate.TRIED.items() if place.python else ():
+        scores = [mean_error([by_package(kind, number, plate.VALIDATION)])
+                  for number in range(len(settings) if choose else 0)]  # fmt: skip
+        tried += [{"penalty": kind, "setting": setting, "log_mean": score}
+                  for setting, score in zip(settings, scores, strict=False) if np.isfinite(score)]  # fmt: skip
+        best = int(np.argmin(scores)) if scores else 0
+        each = [by_package(kind, best, number) for number in range(specimens)]
+        rows += summary(each, package="torch-fem", penalty=kind, setting=settings[best])
     return {"rows": rows, "tried": tried}
 
 
-def summary(each: list[dict[str, Any]]) -> dict[str, Any]:
-    """Means over systems, the worst, and all of them."""
+def mean_error(each: list[dict[str, Any] | None]) -> float:
+    """Of log b or log E; infinite if one is not there: it cannot be chosen."""
+    return float(np.mean([np.inf if one is None else one["log_mean"] for one in each]))
+
+
+def summary(each: list[dict[str, Any] | None], **said: Any) -> list[dict[str, Any]]:
+    """One row: means over the systems that are there, the worst, and all of them; none if there are none."""
+    known = [one for one in each if one is not None]
     means = ("log_mean", "held_out", "seconds", "chi_square")
-    return {
-        "systems": len(each), "log_worst": max(one["log_mean"] for one in each), "version": each[0].get("version"),
-        **{name: float(np.mean([one[name] for one in each])) for name in means if name in each[0]}, "each": each,
-    }  # fmt: skip
+    return [{
+        **said, "systems": len(known), "log_worst": max(one["log_mean"] for one in known),
+        "version": known[0].get("version"), "each": known,
+        **{name: float(np.mean([one[name] for one in known])) for name in means if name in known[0]},
+    }] if known else []  # fmt: skip

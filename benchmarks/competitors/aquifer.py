@@ -22,16 +22,14 @@ MATERIALS = ("two phases", "log-normal")
 VALIDATION = 100
 SPACING = 0.025
 #: Settings tried, by package and kind of penalty; the weight itself follows from the noise (discrepancy principle).
-TRIED: dict[str, dict[str, list[dict[str, Any]]]] = {
-    "simpeg": {
-        "smooth": [{"spacing": SPACING, "steps": 40, "norms": None, "alpha_s": weight} for weight in (1e-2, 1.0)],
-        "sparse": [{"spacing": SPACING, "steps": 40, "norms": norms, "alpha_s": 1e-2}
-                   for norms in ([2, 1, 1], [0, 0, 0])],
-    },
-    "pygimli": {
-        "smooth": [{"spacing": SPACING, "steps": 30, "blocky": False, "start": 100.0, "factor": factor} for factor in (0.7,)],
-        "blocky": [{"spacing": SPACING, "steps": 30, "blocky": True, "start": 100.0, "factor": factor} for factor in (0.7,)],
-    },
+TRIED: dict[tuple[str, str], list[dict[str, Any]]] = {
+    ("simpeg", "smooth"): [{"spacing": SPACING, "steps": 40, "norms": None, "alpha_s": weight} for weight in (0.01, 1.0)],
+    ("simpeg", "sparse"): [{"spacing": SPACING, "steps": 60, "norms": norms, "alpha_s": 0.01}
+                           for norms in ([2, 1, 1], [2, 0, 0])],
+    ("pygimli", "smooth"): [{"spacing": SPACING, "steps": 30, "blocky": False, "start": 100.0, "factor": factor}
+                            for factor in (0.7, 0.9)],
+    ("pygimli", "blocky"): [{"spacing": SPACING, "steps": 30, "blocky": True, "start": 100.0, "factor": factor}
+                            for factor in (0.7, 0.9)],
 }  # fmt: skip
 SCRIPTS = {"simpeg": "simpeg_aquifer.py", "pygimli": "pygimli_aquifer.py"}
 

@@ -45,7 +45,9 @@ def main(given, out):
             shared += time.process_time() - start + meshing
             for case in cases:
                 start = time.process_time()
-                images[number, case] = drawn(setting["method"], *imaged(voltages[case], given["references"][case]), pixels)
+                images[number, case] = drawn(
+                    setting["method"], *imaged(voltages[case], given["references"][case]), pixels
+                )
                 seconds[number, case] = shared + time.process_time() - start
     np.savez(out, images=images, seconds=seconds, elements=body.n_elems, version=version("pyeit"))
 

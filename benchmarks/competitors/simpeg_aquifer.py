@@ -77,7 +77,10 @@ def inverted(mesh, flow, first, given, setting):
         steps = [beta, directives.BetaSchedule(coolingFactor=2.0, coolingRate=1), directives.TargetMisfit(chifact=1.0)]
     else:
         penalty = regularization.Sparse(mesh, norms=setting["norms"], gradient_type="components", **weights)
-        steps = [beta, directives.UpdateIRLS(cooling_factor=2.0, cooling_rate=1, max_irls_iterations=20, verbose=False)]
+        reweighted = directives.UpdateIRLS(  # as in its tutorials
+            cooling_factor=2.0, irls_cooling_factor=1.5, f_min_change=1e-4, max_irls_iterations=30, verbose=False
+        )
+        steps = [beta, reweighted]
     search = optimization.InexactGaussNewton(maxIter=setting["steps"], cg_maxiter=50, tolF=1e-8, tolX=1e-8)
     problem = inverse_problem.BaseInvProblem(misfit, penalty, search)
     model = inversion.BaseInversion(problem, directiveList=[*steps, directives.UpdatePreconditioner()]).run(first)

@@ -26,24 +26,27 @@ SETTINGS: list[dict[str, Any]] = [
     *({"method": method, "options": {"p": power, "lamb": weight, "jac_normalized": False}, "normalize": False}
       for method, power, weight in TRIED),
 ]  # fmt: skip
+#: Level of the short version.
+QUICK = 4
 #: None: Otsu's.
 THRESHOLDS: tuple[float | None, ...] = (None, 0.3, 0.4, 0.5, 0.6)
-Finished = Callable[[str, Callable[[], dict[str, Any]]], dict[str, Any]]
+Finished = Callable[[str, Callable[[], dict[str, Any]]], dict[str, Any] | None]
 
 
-def compared(place: Environment, finished: Finished, *, data: Path, quick: bool) -> dict[str, Any]:
-    """pyEIT's best of every method, and nipde, on all phantoms; with `quick` on the training phantoms of level 1."""
-    cases = tank.training(data)[:4] if quick else tank.evaluation(data)
-    rows = []
-    if place.python is not None:
-        tried = finished("tank pyeit training", lambda: {"tried": chosen_from(place, data)})["tried"]
-        for method in ("bp", "greit", "jac"):
-            best = max((one for one in tried if one["setting"]["method"] == method), key=lambda one: one["total"])
-            work = lambda best=best: by_pyeit(place, best, cases)  # noqa: E731
+def compared(place: Environment, result: Finished, *, data: Path, quick: bool) -> dict[str, Any]:
+    """pyEIT's best of every method on all phantoms, and nipde; with `quick` nipde on those of one level only."""
+    cases = tank.evaluation(data)
+    own = [case for case in cases if not quick or case[0] == QUICK]
+    by_nipde = result(f"tank nipde {len(own)}", lambda: summary([tank.judged(*case) for case in own]))
+    rows = [{"package": "nipde", "method": "ElectrodeInversion", **by_nipde}] if by_nipde else []
+    training = result("tank pyeit training", lambda: {"tried": chosen_from(place, data)}) if place.python else None
+    for method in ("bp", "greit", "jac") if training else ():
+        best = max((one for one in training["tried"] if one["setting"]["method"] == method), key=lambda o: o["total"])
+        found = result(f"tank pyeit {method}", lambda best=best: by_pyeit(place, best, cases))
+        if found:
             rows.append({"package": "pyeit", "method": method, "setting": best["setting"], "share": best["threshold"],
-                         "training": best["total"], **finished(f"tank pyeit {method}", work)})  # fmt: skip
-    by_nipde = finished("tank nipde", lambda: summary([tank.judged(*case) for case in cases]))
-    return {"rows": [{"package": "nipde", "method": "ElectrodeInversion", **by_nipde}, *rows], "quick": quick}
+                         "training": best["total"], **found})  # fmt: skip
+    return {"rows": rows}
 
 
 def chosen_from(place: Environment, data: Path) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from benchmarks.tables.markdown import provenance
 from benchmarks.tables.mechanics import mechanics
 from benchmarks.tables.mistakes import mistakes
 from benchmarks.tables.models import imports, params, recipes, shifted_loads, step, tokens, transforms
+from benchmarks.tables.others import others
 from benchmarks.tables.reference import reference
 from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
@@ -74,6 +75,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "tension-long": tension,
     "steel-plate": steel_plate,
     "tank": tank,
+    "others": others,
     "solids-trial": solids,
     "solids-quick": solids,
     "solids-standard": solids,
