@@ -1,7 +1,7 @@
 """An aquifer of known heads on its rim: 20 wells one after the other, 40 sensors, 1 % noise; SimPEG, pyGIMLi, nipde.
 
 -∇·(b∇u) = δ(x - well), u = 0 on the outline of a square. Truth: triangles 180 along the side, each solved in four parts
-(`benchmarks.specimens`). Errors as there: mean |log b| in the triangles but for a rim, and held-out wells at the lattice.
+(`benchmarks.specimens`). Errors as there: mean |log b| in the triangles but for a rim, held-out wells at the lattice.
 """
 
 import time
@@ -23,7 +23,8 @@ VALIDATION = 100
 SPACING = 0.025
 #: Settings tried, by package and kind of penalty; the weight itself follows from the noise (discrepancy principle).
 TRIED: dict[tuple[str, str], list[dict[str, Any]]] = {
-    ("simpeg", "smooth"): [{"spacing": SPACING, "steps": 40, "norms": None, "alpha_s": weight} for weight in (0.01, 1.0)],
+    ("simpeg", "smooth"): [{"spacing": SPACING, "steps": 40, "norms": None, "alpha_s": weight}
+                           for weight in (0.01, 1.0)],
     ("simpeg", "sparse"): [{"spacing": SPACING, "steps": 60, "norms": norms, "alpha_s": 0.01}
                            for norms in ([2, 1, 1], [2, 0, 0])],
     ("pygimli", "smooth"): [{"spacing": SPACING, "steps": 30, "blocky": False, "start": 100.0, "factor": factor}

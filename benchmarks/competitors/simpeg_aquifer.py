@@ -2,9 +2,9 @@
 
 -∇·(b∇u) = δ(x - well), u = 0 on the rim: `Simulation3DCellCentered` on a mesh of two dimensions, its model log(1 / b).
 `python simpeg_aquifer.py given.npz found.npz`. Given: wells (load, 2), readings (load, sensor), sensors (sensor, 2),
-noise, low and high of the square, queries (load, 2), lattice (point, 2), centres (cell, 2), setting (JSON). Found: log_b
-at the centres, responses (load, point), seconds, chi_square, version. Wells and sensors are at centres of cells: those
-at the rim have half the width.
+noise, low and high of the square, queries (load, 2), lattice (point, 2), centres (cell, 2), setting (JSON). Found:
+log_b at the centres, responses (load, point), seconds, chi_square, version. Wells and sensors are at centres of cells:
+those at the rim have half the width.
 """
 
 # mypy: ignore-errors

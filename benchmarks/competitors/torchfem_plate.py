@@ -1,7 +1,7 @@
 """torch-fem on a plate in tension: camera points to log E of every element. Run by a Python that has torch-fem.
 
-min over m: Σ ((u(e^m) - readings) / noise)² / 2 + weight · R(m), by L-BFGS with torch-fem's gradients; R sums the squares
-of jumps of m between neighbours (smooth) or their sizes (total variation, rounded at 0.01), a side's length 1.
+min over m: Σ ((u(e^m) - readings) / noise)² / 2 + weight · R(m), by L-BFGS with torch-fem's gradients; R sums the
+squares of jumps of m between neighbours (smooth) or their sizes (total variation, rounded at 0.01), a side's length 1.
 `python torchfem_plate.py given.npz found.npz`. Given: points (point, 2), readings (component, point), noise, traction,
 poisson, centres (cell, 2), setting (JSON). Found: log_modulus at the centres, seconds, chi_square, version.
 """

@@ -13,8 +13,8 @@ def others(measured: dict[str, Any]) -> str:
     waiting = f" Not measured yet: {len(measured['pending'])} results." if measured["pending"] else ""
     settings = "the first of its settings" if measured["quick"] else "settings chosen on validation systems"
     return "\n".join(parts) + (
-        f"\nProcessor time of one thread, from the readings to the material. The others have {settings}, the weight of a "
-        f"penalty by the discrepancy principle where the package has it; nipde has what it comes with.{waiting}\n"
+        f"\nProcessor time of one thread, from the readings to the material. The others have {settings}, the weight "
+        f"of a penalty by the discrepancy principle where the package has it; nipde has what it comes with.{waiting}\n"
     )
 
 
