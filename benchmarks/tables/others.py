@@ -11,10 +11,12 @@ def others(measured: dict[str, Any]) -> str:
     parts = [made(case["rows"]) for case, made in cases if case and case["rows"]]
     parts.append(_packages(measured["packages"]))
     waiting = f" Not measured yet: {len(measured['pending'])} results." if measured["pending"] else ""
-    settings = "the first of its settings" if measured["quick"] else "settings chosen on validation systems"
+    chosen = measured["aquifer"]["tried"] and measured["plate"]["tried"] and not measured["quick"]
+    settings = "settings chosen on a validation system" if chosen else "the first of the settings to be tried"
     return "\n".join(parts) + (
-        f"\nProcessor time of one thread, from the readings to the material. The others have {settings}, the weight "
-        f"of a penalty by the discrepancy principle where the package has it; nipde has what it comes with.{waiting}\n"
+        "\nProcessor time of one thread, from the readings to the material. On the aquifer and the plate the others have "
+        f"{settings}, the weight of a penalty by the discrepancy principle where the package has it; on the tank those "
+        f"best on the training phantoms. nipde has what it comes with.{waiting}\n"
     )
 
 
