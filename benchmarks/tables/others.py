@@ -14,8 +14,8 @@ def others(measured: dict[str, Any]) -> str:
     chosen = measured["aquifer"]["tried"] and measured["plate"]["tried"] and not measured["quick"]
     settings = "settings chosen on a validation system" if chosen else "the first of the settings to be tried"
     return "\n".join(parts) + (
-        "\nProcessor time of one thread, from the readings to the material. On the aquifer and the plate the others have "
-        f"{settings}, the weight of a penalty by the discrepancy principle where the package has it; on the tank those "
+        "\nProcessor time of one thread, from the readings to the material. On the aquifer and the plate the others "
+        f"have {settings}, the weight of a penalty by the discrepancy principle where the package has it; on the tank those "
         f"best on the training phantoms. nipde has what it comes with.{waiting}\n"
     )
 
