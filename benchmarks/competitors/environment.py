@@ -29,8 +29,8 @@ def environment(folder: Path, package: str) -> Environment:
         pinned = ["-c", str(CONSTRAINTS)] if package == "torch-fem" else []
         code, text = _run([str(python), "-m", "pip", "install", *pinned, package])
         said.write_text(f"{code}\n{last_line(text)}")
-    code, text = said.read_text().split("\n", 1)
-    return Environment(python.absolute() if code == "0" else None, text)
+    ended, message = said.read_text().split("\n", 1)
+    return Environment(python.absolute() if ended == "0" else None, message)
 
 
 def last_line(text: str) -> str:

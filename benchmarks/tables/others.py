@@ -15,8 +15,8 @@ def others(measured: dict[str, Any]) -> str:
     settings = "settings chosen on a validation system" if chosen else "the first of the settings to be tried"
     return "\n".join(parts) + (
         "\nProcessor time of one thread, from the readings to the material. On the aquifer and the plate the others "
-        f"have {settings}, the weight of a penalty by the discrepancy principle where the package has it; on the tank those "
-        f"best on the training phantoms. nipde has what it comes with.{waiting}\n"
+        f"have {settings}, the weight of a penalty by the discrepancy principle where the package has it; on the "
+        f"tank those best on the training phantoms. nipde has what it comes with.{waiting}\n"
     )
 
 
