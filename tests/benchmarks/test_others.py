@@ -139,7 +139,8 @@ def test_a_package_that_did_not_install_is_in_the_table_with_what_pip_said():
     rows = summary([one, one, None], material="two phases", package="nipde", penalty="", setting=None)
     assert rows[0]["systems"] == 2
     text = table({
-        "aquifer": {"rows": rows}, "plate": {"rows": rows}, "tank": None, "quick": False, "pending": ["tank"],
+        "aquifer": {"rows": rows, "tried": []}, "plate": {"rows": rows, "tried": []}, "tank": None, "quick": False,
+        "pending": ["tank"],
         "packages": {"pyeit": {"installed": False, "pip": "ERROR: none found"},
                      "simpeg": {"installed": True, "pip": "Successfully installed numpy-2 simpeg-0.25.2"}},
     })  # fmt: skip
