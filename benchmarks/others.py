@@ -9,6 +9,7 @@ comes with. Every result leaves a file until the run has ended: an interrupted o
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,10 +93,9 @@ def of_aquifer(
     rows = []
     for material in aquifer.MATERIALS:
         own = [
-            result(f"aquifer nipde {material} {number}",
-                   lambda number=number, material=material: aquifer.by_nipde(material, number))
+            result(f"aquifer nipde {material} {number}", partial(aquifer.by_nipde, material, number))
             for number in range(systems)
-        ]  # fmt: skip
+        ]
         rows += summary(own, material=material, package="nipde", penalty="", setting=None)
         for (package, kind), setting in chosen.items():
             each = [by_package(package, kind, setting, material, number) for number in range(systems)]
@@ -111,7 +111,7 @@ def of_plate(place: Environment, result: Finished, *, specimens: int, choose: bo
         used = plate.TRIED[kind][setting]
         return result(f"plate torch-fem {kind} {setting} {number}", lambda: plate.by_package(place, used, number))
 
-    own = [result(f"plate nipde {number}", lambda number=number: plate.by_nipde(number)) for number in range(specimens)]
+    own = [result(f"plate nipde {number}", partial(plate.by_nipde, number)) for number in range(specimens)]
     rows = summary(own, package="nipde", penalty="", setting=None)
     tried = []
     for kind, settings in plate.TRIED.items() if place.python else ():

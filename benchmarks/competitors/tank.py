@@ -6,6 +6,7 @@ those of the best total over the four training phantoms, masked to every level; 
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,10 @@ def compared(place: Environment, result: Finished, *, data: Path, quick: bool) -
     by_nipde = result(f"tank nipde {len(own)}", lambda: summary([tank.judged(*case) for case in own]))
     rows = [{"package": "nipde", "method": "ElectrodeInversion", **by_nipde}] if by_nipde else []
     training = result("tank pyeit training", lambda: {"tried": chosen_from(place, data)}) if place.python else None
-    for method in ("bp", "greit", "jac") if training else ():
-        best = max((one for one in training["tried"] if one["setting"]["method"] == method), key=lambda o: o["total"])
-        found = result(f"tank pyeit {method}", lambda best=best: by_pyeit(place, best, cases))
+    tried = training["tried"] if training else []
+    for method in ("bp", "greit", "jac") if tried else ():
+        best = max((one for one in tried if one["setting"]["method"] == method), key=lambda one: one["total"])
+        found = result(f"tank pyeit {method}", partial(by_pyeit, place, best, cases))
         if found:
             rows.append({"package": "pyeit", "method": method, "setting": best["setting"], "share": best["threshold"],
                          "training": best["total"], **found})  # fmt: skip
