@@ -39,8 +39,15 @@ def run(words: list[str]) -> int:
     options.add_argument("--cases", type=list[str], default=[], help="of these: only these, e.g. [21-nips-2]")
     options.add_argument("--workers", type=int, default=2, help="of these: runs at a time, one thread each")
     options.add_argument(
-        "--data", type=Path, default=None, help="of `steel-plate`, `tank`, `pumping`: folder of the published data"
+        "--data",
+        type=Path,
+        default=None,
+        help="of `steel-plate`, `tank`, `pumping` and `others`: folder of the published data",
     )
+    options.add_argument(
+        "--environments", type=Path, default=None, help="of `others`: folder with an environment of every package"
+    )
+    options.add_argument("--finished", action="store_true", help="of `others`: record what is on file, start nothing")
     options.add_argument("--against", type=Path, default=None, help="of `imports`: folder of another source tree")
     options.add_argument("--check", action="store_true", help="with `tables`: fail if a table is not current")
     chosen = options.parse_args(words)
@@ -65,7 +72,8 @@ def run(words: list[str]) -> int:
         say(render(read_record(chosen.results, path.stem)))
         say(f"written: {path}")
     else:
-        given = {"against": chosen.against, "data": chosen.data}
+        given = {"against": chosen.against, "data": chosen.data, "environments": chosen.environments,
+                 "finished": chosen.finished or None}  # fmt: skip
         more = {name: value for name, value in given.items() if value is not None}
         path = measure(chosen.name, results=chosen.results, quick=chosen.quick, **more)
         say(render(read_record(chosen.results, chosen.name)))

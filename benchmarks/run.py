@@ -47,6 +47,7 @@ MEASUREMENTS = {
     "steel-plate": "E and ν of a measured tensile test on steel, by what is assumed of the load; needs --data",
     "tank": "bodies in a measured water tank by impedance tomography, with the score of its challenge; needs --data",
     "pumping": "transmissivity from measured pumping tests, with reciprocity and left-out tests; needs --data",
+    "others": "pyEIT, SimPEG, pyGIMLi and torch-fem on the same data: errors and processor time; the tank needs --data",
     "design": "ten designed loads against random ones: how many of these give the same held-out error",
     "posterior": "posterior deviations by low rank against exact ones, and their cost at up to a million unknowns",
     "posterior-coverage": "share of true log b within the low-rank posterior's bands, on data of finite elements",

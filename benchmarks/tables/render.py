@@ -17,6 +17,7 @@ from benchmarks.tables.markdown import provenance
 from benchmarks.tables.mechanics import mechanics
 from benchmarks.tables.mistakes import mistakes
 from benchmarks.tables.models import imports, params, recipes, shifted_loads, step, step_cost, tokens, transforms
+from benchmarks.tables.others import others
 from benchmarks.tables.posterior import coverage, posterior
 from benchmarks.tables.pumping import pumping
 from benchmarks.tables.reference import reference
@@ -86,6 +87,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "steel-plate": steel_plate,
     "tank": tank,
     "pumping": pumping,
+    "others": others,
     "solids-trial": solids,
     "solids-quick": solids,
     "solids-standard": solids,

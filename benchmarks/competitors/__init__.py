@@ -1,0 +1,1 @@
+"""What users would take instead of nipde: data to other packages, what they find, and how it is judged."""
