@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks.competitors.environment import Environment
 from benchmarks.competitors.exchange import found_by
-from benchmarks.tension import POISSON, RIM, Experiment, Row, experiment_of
+from benchmarks.tension import RIM
+from benchmarks.tension_truth import POISSON, Experiment, Row, experiment_of
 from nipde.estimators.inverse.solid_inversion import SolidInversion
 from nipde.shape import Shape
 
