@@ -22,7 +22,7 @@ from nipde.grid import Axis, Grid
 from nipde.spectral.basis import basis_of, nodal_matrix
 
 #: Up to this many modes on an axis a full matrix product beats the FFT (measured on CPU, results/transforms.json).
-DENSE_UP_TO = 512
+DENSE_UP_TO = 1024
 
 
 class Transform(ABC):
