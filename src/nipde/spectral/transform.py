@@ -23,7 +23,7 @@ from nipde.spectral.basis import Basis, basis_of, nodal_matrix
 from nipde.spectral.full_precision import full_precision
 
 #: Up to this many modes on an axis a full matrix product beats the FFT (measured on CPU, results/transforms.json).
-DENSE_UP_TO = 512
+DENSE_UP_TO = 1024
 Matrix = NDArray[np.float64]
 
 
