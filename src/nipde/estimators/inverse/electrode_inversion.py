@@ -54,29 +54,15 @@ class ElectrodeInversion:
         mesh = triangulated(tests.specimen.shape, float((high - low).max()) / self.triangles)
         system, differences = system_of(tests)
         solver = ElectrodeSolver(nodes, system, mesh, nodes=nodes)
-        background, empty = self._background(solver, tests)
+        level, empty = background(solver, tests)
         half = float((high - low).max()) / 2
         model = Plateaus(
-            nodes, background, self.contrast, self.steepness, self.weight, self.length * half
+            nodes, level, self.contrast, self.steepness, self.weight, self.length * half
         )  # α ∫|∇φ|² has no unit in the plane
         variance = tests.noise**2 + (self.share * differences) ** 2
         system = replace(system, values=differences + empty, weights=system.weights / variance)
         parameters, near, system = self._fitted(model, solver, system)
         return ElectrodeLaw(tests, model, parameters, near, system)
-
-    def _background(self, solver: ElectrodeSolver, tests: ElectrodeTests) -> tuple[float, Values]:
-        """log σ of the body without inclusions, by the reference, and the voltages that it gives."""
-        model, shown = Homogeneous(solver.nodes), combined(tests).reduced(tests.reference)
-        unit = solver.predicted(model, np.zeros(1))
-        parameters = np.array([log(np.sqrt(np.sum(unit**2) / np.sum(shown**2)))])  # exact without contacts
-        for _ in range(BACKGROUND_STEPS):
-            near = solver.linearised(model, parameters)
-            slope = near.jacobian[0]
-            step = float(np.sum(slope * (shown - near.predicted)) / np.sum(slope**2))
-            parameters = parameters + np.clip(step, -2.0, 2.0)
-            if abs(step) < 1e-6:
-                break
-        return float(parameters[0]), solver.predicted(model, parameters)
 
     def _fitted(
         self, model: Plateaus, solver: ElectrodeSolver, system: ElectrodeSystem
@@ -155,6 +141,21 @@ class ElectrodeLaw:
         """rᵀ P r over the number of readings."""
         residual = self.system.values - self.near.predicted
         return float(np.sum(residual * self.system.weighted(residual))) / self.system.count
+
+
+def background(solver: ElectrodeSolver, tests: ElectrodeTests) -> tuple[float, Values]:
+    """log σ of the body without inclusions, by the reference, and the voltages that it gives."""
+    model, shown = Homogeneous(solver.nodes), combined(tests).reduced(tests.reference)
+    unit = solver.predicted(model, np.zeros(1))
+    parameters = np.array([log(np.sqrt(np.sum(unit**2) / np.sum(shown**2)))])  # exact without contacts
+    for _ in range(BACKGROUND_STEPS):
+        near = solver.linearised(model, parameters)
+        slope = near.jacobian[0]
+        step = float(np.sum(slope * (shown - near.predicted)) / np.sum(slope**2))
+        parameters = parameters + np.clip(step, -2.0, 2.0)
+        if abs(step) < 1e-6:
+            break
+    return float(parameters[0]), solver.predicted(model, parameters)
 
 
 def _objective(model: Plateaus, parameters: Parameters, predicted: Values, system: ElectrodeSystem) -> float:
