@@ -39,7 +39,7 @@ def run(words: list[str]) -> int:
     options.add_argument("--cases", type=list[str], default=[], help="of these: only these, e.g. [21-nips-2]")
     options.add_argument("--workers", type=int, default=2, help="of these: runs at a time, one thread each")
     options.add_argument(
-        "--data", type=Path, default=None, help="of `steel-plate` and `tank`: folder of the published data"
+        "--data", type=Path, default=None, help="of `steel-plate`, `tank`, `tank-learned`: folder of the published data"
     )
     options.add_argument("--against", type=Path, default=None, help="of `imports`: folder of another source tree")
     options.add_argument("--check", action="store_true", help="with `tables`: fail if a table is not current")

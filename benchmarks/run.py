@@ -39,6 +39,7 @@ MEASUREMENTS = {
     "dic": "fifty specimens from exported image correlation, beside Tikhonov and total variation",
     "steel-plate": "E and ν of a measured tensile test on steel, by what is assumed of the load; needs --data",
     "tank": "bodies in a measured water tank by impedance tomography, with the score of its challenge; needs --data",
+    "tank-learned": "the same with three networks trained on simulations (`benchmarks.tank_training`); needs --data",
     "design": "ten designed loads against random ones: how many of these give the same held-out error",
     "hostile": "100,000 mutated descriptions, units, weights, manifests and results: errors without a type, hangs",
     "uncertainty": "share of true values within bands by pairs and noise, and which systems are flagged as outliers",

@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from benchmarks.tank import ELECTRODES
 from nipde.discretisation.parts import Specimen, Terminal
+from nipde.estimators.inverse.linearised_images import NODES
 from nipde.shape import Shape
 from nipde.training.electrode_phantoms import Phantoms, phantoms
 
@@ -15,8 +16,6 @@ from nipde.training.electrode_phantoms import Phantoms, phantoms
 TOGETHER = 100
 #: Deviations of electrodes' places and widths, as shares of their distance; log10 of their contact impedances.
 PLACE, WIDTH, IMPEDANCES = 0.03, 0.03, (-6.0, -2.5)
-#: Nodes of the image along the width.
-NODES = 64
 #: Of the numbers below.
 SEED = 27
 

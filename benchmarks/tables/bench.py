@@ -72,3 +72,40 @@ def tank(measured: dict[str, Any]) -> str:
         f"\nTotal **{measured['total']:.2f}** of {len(phantoms)} ({what}). Certain: 95 % of the posterior of φ in one "
         "phase.\n"
     )
+
+
+def tank_learned(measured: dict[str, Any]) -> str:
+    """Sums by level: the inversion, three networks, each with it, and all with it."""
+    phantoms = measured["phantoms"]
+    levels = sorted({one["level"] for one in phantoms})
+    head = ("method", *(f"level {level}" for level in levels), "total", "certain pixels", "of these right, worst level")
+    rows = []
+    for name, total in measured["totals"].items():
+        each = [{"level": one["level"], **one["methods"][name]} for one in phantoms]
+        sums = [sum(one["score"] for one in each if one["level"] == level) for level in levels]
+        certain = sum(one["certain"] for one in each) / len(each)
+        worst = min(_right(each, level) for level in levels)
+        rows.append((TANK_NAMES[name.split()[0]] + name[len(name.split()[0]):], *(f"{one:.2f}" for one in sums),
+                     f"{total:.2f}", percent(certain), percent(worst)))  # fmt: skip
+    both = [total for name, total in measured["totals"].items() if name.startswith("both")]
+    what = "training phantoms, masked to all levels" if measured["training"] else "evaluation"
+    spread = (sum((one - sum(both) / len(both)) ** 2 for one in both) / (len(both) - 1)) ** 0.5
+    return table(head, rows) + (
+        f"\nOf {len(phantoms)} ({what}). Network with inversion, {len(both)} trainings: mean "
+        f"**{sum(both) / len(both):.2f}**, deviation {spread:.2f}; processor time of a phantom "
+        f"{sum(one['seconds'] for one in phantoms) / len(phantoms):.1f} s, of a training "
+        f"{max(one['processor_seconds'] for one in measured['trained'].values()) / 60:.0f} minutes.\n"
+    )
+
+
+#: Methods of `tank-learned`, in words.
+TANK_NAMES = {
+    "inversion": "inversion", "network": "network", "both": "network and inversion",
+    "together": "three networks and inversion",
+}  # fmt: skip
+
+
+def _right(each: list[dict[str, Any]], level: int) -> float:
+    """Share of right pixels among certain ones."""
+    here = [one for one in each if one["level"] == level]
+    return float(sum(one["certain"] * one["certain_right"] for one in here) / sum(one["certain"] for one in here))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.tables.archives import generation, integrity, kills
-from benchmarks.tables.bench import steel_plate, tank, tension
+from benchmarks.tables.bench import steel_plate, tank, tank_learned, tension
 from benchmarks.tables.conditioned import conditioned, cost, laws
 from benchmarks.tables.darcy import darcy
 from benchmarks.tables.design import design
@@ -74,6 +74,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "tension-long": tension,
     "steel-plate": steel_plate,
     "tank": tank,
+    "tank-learned": tank_learned,
     "solids-trial": solids,
     "solids-quick": solids,
     "solids-standard": solids,

@@ -40,7 +40,7 @@ class Phantoms:
     resistances: Float[np.ndarray, "phantom electrode electrode"]
     empty: Float[np.ndarray, "phantom electrode electrode"]
     #: -1, 0, 1 at the points asked for.
-    phases: Int[np.ndarray, "phantom *point"]
+    phases: Int[np.ndarray, "phantom x y"]
 
     def chosen(self, numbers: Int[np.ndarray, " chosen"]) -> "Phantoms":
         """Some of them."""
@@ -48,7 +48,7 @@ class Phantoms:
 
 
 def phantoms(
-    count: int, specimen_of: Callable[[np.random.Generator], Specimen], *, points: Float[np.ndarray, "*point 2"],
+    count: int, specimen_of: Callable[[np.random.Generator], Specimen], *, points: Float[np.ndarray, "x y 2"],
     rng: np.random.Generator, triangles: int = TRIANGLES,
 ) -> Phantoms:  # fmt: skip
     """So many in one specimen, as `specimen_of` draws its electrodes."""
@@ -66,9 +66,7 @@ def phantoms(
     return Phantoms(np.array(seen), np.broadcast_to(empty, (count, *empty.shape)), np.array(shown, dtype=np.int8))
 
 
-def random_bodies(
-    region: shapely.Polygon, half: float, rng: np.random.Generator
-) -> list[tuple[shapely.Polygon, int]]:
+def random_bodies(region: shapely.Polygon, half: float, rng: np.random.Generator) -> list[tuple[shapely.Polygon, int]]:
     """Outlines and phases: resistive alone, conductive alone, or both."""
     inside, found = region.buffer(-AWAY * half), list[tuple[shapely.Polygon, int]]()
     shapely.prepare(inside)
@@ -77,7 +75,9 @@ def random_bodies(
     for _ in range(rng.choice(COUNTS, p=OFTEN)):
         for _ in range(ATTEMPTS):
             body = affinity.scale(random_outline(rng), *[half * rng.uniform(*RADII)] * 2, origin=(0, 0))
-            body = affinity.translate(affinity.rotate(body, rng.uniform(0, 360), origin=(0, 0)), *rng.uniform(low, high))
+            body = affinity.translate(
+                affinity.rotate(body, rng.uniform(0, 360), origin=(0, 0)), *rng.uniform(low, high)
+            )
             if inside.contains(body) and all(body.distance(other) > APART * half for other, _ in found):
                 found.append((body, int(rng.choice(allowed))))
                 break

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from nipde.context.electrode_tests import ElectrodeTests
-from nipde.estimators.inverse.linearised_images import LinearisedImages
+from nipde.estimators.inverse.linearised_images import NODES, LinearisedImages
 from nipde.estimators.segmentation.electrode_segmentation import channels_of
 from nipde.estimators.segmentation.network import PHASES, SegmentationConfig, SegmentationNetwork
 from nipde.training.electrode_phantoms import Phantoms
@@ -77,11 +77,12 @@ class SegmentationTraining:
 
     def __call__(
         self, levels: Sequence[ElectrodeTests], phantoms: Phantoms, *, seed: int, view: View, folder: Path,
-        config: SegmentationConfig | None = None, progress: Callable[[int, float], None] = lambda step, loss: None,
+        config: SegmentationConfig | None = None, nodes: int = NODES,
+        progress: Callable[[int, float], None] = lambda step, loss: None,
     ) -> SegmentationNetwork:  # fmt: skip
         """A network for tests with the injections, readings and gaps of any of the `levels`; goes on from `folder`."""
         torch.manual_seed(seed)
-        linear = [LinearisedImages.of(tests) for tests in levels]
+        linear = [LinearisedImages.of(tests, nodes=nodes) for tests in levels]
         network = SegmentationNetwork(config or SegmentationConfig(images=linear[0].operators.shape[0]))
         network = network.to(memory_format=torch.channels_last)
         averaged = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(self.average))
@@ -126,13 +127,13 @@ class SegmentationTraining:
         return self.rate * min(1.0, (step + 1) / RISE) * falling
 
 
-def phase_shares(
-    phases: np.ndarray, shape: tuple[int, ...]
-) -> Float[Tensor, "phantom phase x y"]:
+def phase_shares(phases: np.ndarray, shape: tuple[int, ...]) -> Float[Tensor, "phantom phase x y"]:
     """Shares of the phases around every node, from phases at the same number of points around each."""
     per = [wide // nodes for wide, nodes in zip(phases.shape[1:], shape, strict=True)]
     blocks = phases.reshape(len(phases), shape[0], per[0], shape[1], per[1])
-    return torch.tensor(np.stack([(blocks == phase).mean(axis=(2, 4)) for phase in PHASES], axis=1), dtype=torch.float32)
+    return torch.tensor(
+        np.stack([(blocks == phase).mean(axis=(2, 4)) for phase in PHASES], axis=1), dtype=torch.float32
+    )
 
 
 def cross_entropy(

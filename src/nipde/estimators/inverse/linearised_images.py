@@ -27,6 +27,8 @@ from nipde.physics.triangles import triangulated
 CHANNELS = ((100.0, 2.0), (20.0, 4.0), (4.0, 4.0), (100.0, 11.0))
 #: l over half the width; deviations of a contact, for a background of 1, and of a common factor.
 LENGTH, CONTACT, DRIFT = 0.5, 0.01, 0.1
+#: Nodes along the width.
+NODES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ class LinearisedImages:
     inside: Bool[np.ndarray, "x y"]
 
     @classmethod
-    def of(cls, tests: ElectrodeTests, *, nodes: int = 64, triangles: int = 50) -> "LinearisedImages":
+    def of(cls, tests: ElectrodeTests, *, nodes: int = NODES, triangles: int = 50) -> "LinearisedImages":
         """With so many nodes of the images and triangles along the width."""
         shape = tests.specimen.shape
         low, high = np.array(shape.region.bounds).reshape(2, 2)

@@ -5,7 +5,7 @@
 A network knows bodies from simulations, the inversion the equation; each errs elsewhere.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 from nipde.context.electrode_tests import ElectrodeTests
 from nipde.discretisation.interpolation import multilinear
 from nipde.estimators.inverse.electrode_inversion import ElectrodeInversion, ElectrodeLaw
-from nipde.estimators.inverse.linearised_images import LinearisedImages
+from nipde.estimators.inverse.linearised_images import NODES, LinearisedImages
 from nipde.estimators.segmentation.network import PHASES, SegmentationNetwork, features
 from nipde.grid import Grid
 
@@ -27,21 +27,23 @@ class ElectrodeSegmentation:
 
     networks: tuple[SegmentationNetwork, ...]
     #: None: networks alone.
-    inversion: ElectrodeInversion | None = ElectrodeInversion()
+    inversion: ElectrodeInversion | None = field(default_factory=ElectrodeInversion)
     #: w.
     weight: float = 0.5
     #: φ at which a phase of the inversion has probability ½, and how fast that changes.
     threshold: float = 0.67
     width: float = 0.15
+    #: Of the images that the networks were trained with.
+    nodes: int = NODES
 
     def __call__(self, tests: ElectrodeTests) -> "PhaseProbabilities":
         """At any point."""
-        level = LinearisedImages.of(tests)
+        level = LinearisedImages.of(tests, nodes=self.nodes)
         differences = level.shown.reduced(tests.voltages - tests.reference)[None]
         channels = channels_of(level.images(differences), level)
         with torch.no_grad():
-            found = torch.stack([network(channels)[0].softmax(dim=0) for network in self.networks]).mean(dim=0)
-        learned = found.double().numpy().reshape(len(PHASES), -1)
+            found = torch.stack([network(channels)[0].softmax(dim=0) for network in self.networks])
+        learned = found.double().numpy().reshape(len(self.networks), len(PHASES), -1)
         law = None if self.inversion is None else self.inversion(tests)
         return PhaseProbabilities(tests, level.grid, learned, law, self.weight, self.threshold, self.width)
 
@@ -52,8 +54,9 @@ class PhaseProbabilities:
 
     tests: ElectrodeTests
     grid: Grid
-    #: By the networks, at the nodes of the grid.
-    learned: Float[np.ndarray, "phase node"]
+    #: By every network, at the nodes of the grid.
+    learned: Float[np.ndarray, "network phase node"]
+    #: Of the inversion; None: networks alone.
     law: ElectrodeLaw | None
     weight: float
     threshold: float
@@ -63,11 +66,11 @@ class PhaseProbabilities:
         """Probabilities, in the order -1, 0, 1."""
         low = np.array(self.tests.specimen.shape.region.bounds[:2])
         ends = [axis.length for axis in self.grid.axes]
-        learned = (multilinear(self.grid, np.clip(np.asarray(points) - low, 0, ends)) @ self.learned.T).T
+        learned = (multilinear(self.grid, np.clip(np.asarray(points) - low, 0, ends)) @ self.learned.mean(axis=0).T).T
         if self.law is None:
             return np.asarray(learned)
-        field = self.law.field_at(points)
-        below, above = (expit((sign * field - self.threshold) / self.width) for sign in (-1, 1))
+        values = self.law.field_at(points)
+        below, above = (expit((sign * values - self.threshold) / self.width) for sign in (-1, 1))
         return np.asarray(self.weight * learned + (1 - self.weight) * np.stack([below, 1 - below - above, above]))
 
     def phase_at(self, points: Float[np.ndarray, "point 2"]) -> Int[np.ndarray, " point"]:

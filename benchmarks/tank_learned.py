@@ -1,0 +1,76 @@
+"""The measured water tank with networks that were trained on simulations, beside the inversion: see `tank`.
+
+Three trainings, each averaged with the inversion, and all three with it. Weights are those of
+`python -m benchmarks.tank_training`; how they are combined was chosen on the training phantoms and simulations.
+"""
+
+import hashlib
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.tank import CERTAIN, CONDUCTIVE, PIXELS, RESISTIVE, evaluation, folder_of, score, segmented, training
+from benchmarks.tank_training import SEEDS, WEIGHTS
+from nipde.context.electrode_tests import ElectrodeTests
+from nipde.estimators.segmentation.electrode_segmentation import ElectrodeSegmentation, PhaseProbabilities
+from nipde.weights import segmentation
+
+SEED = 0
+#: Labels of the challenge in the order of the phases.
+LABELS = np.array([RESISTIVE, 0, CONDUCTIVE])
+
+
+def measure(*, data: Path | None = None, quick: bool = False) -> dict[str, Any]:
+    """Every phantom of every level, once; with `quick` the training phantoms, masked to all levels."""
+    folder = folder_of(data)
+    paths = {seed: WEIGHTS / f"tank-{seed}.safetensors" for seed in SEEDS}
+    networks = tuple(segmentation.load(path) for path in paths.values())
+    found = [judged(networks, *one) for one in (training(folder) if quick else evaluation(folder))]
+    methods = found[0]["methods"]
+    totals = {name: float(sum(one["methods"][name]["score"] for one in found)) for name in methods}
+    return {
+        "phantoms": found, "totals": totals, "training": quick,
+        "trained": {str(seed): segmentation.card(path) for seed, path in paths.items()},
+        "settings": {name: getattr(ElectrodeSegmentation(networks), name) for name in ("weight", "threshold", "width")},
+    }  # fmt: skip
+
+
+def judged(
+    networks: tuple[Any, ...], level: int, name: str, tests: ElectrodeTests, known: np.ndarray
+) -> dict[str, Any]:
+    """One phantom by the inversion, by every network alone and with it, and by all."""
+    start = time.process_time()
+    together = ElectrodeSegmentation(networks)(tests)
+    last = labelled(together)
+    seconds = time.process_time() - start
+    assert together.law is not None
+    pictures = {"inversion": segmented(together.law)}
+    for what, law in (("network", None), ("both", together.law)):
+        for number, seed in enumerate(SEEDS):
+            pictures[f"{what} {seed}"] = labelled(replace(together, learned=together.learned[[number]], law=law))
+    pictures["together"] = last
+    return {
+        "name": name, "level": level, "seconds": round(seconds, 2),
+        "methods": {key: judgement(known, *each) for key, each in pictures.items()},
+        "sha256": hashlib.sha256(np.nan_to_num(tests.voltages).tobytes()).hexdigest(),
+    }  # fmt: skip
+
+
+def judgement(known: np.ndarray, labels: np.ndarray, certain: np.ndarray) -> dict[str, float]:
+    """Score, and how often pixels that are called certain are right."""
+    right = (labels == known)[certain]
+    return {"score": score(known, labels), "certain": float(certain.mean()), "certain_right": float(right.mean())}
+
+
+def labelled(found: PhaseProbabilities) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of the pixels, and which of those inside are certain."""
+    line = (np.arange(PIXELS) + 0.5) * 2 / PIXELS - 1
+    x, y = np.meshgrid(line, -line)  # rows from the top
+    inside = np.hypot(x, y) < 1
+    shares = found.at(np.stack([x[inside], y[inside]], axis=-1))
+    labels, certain = np.zeros((PIXELS, PIXELS), dtype=int), np.zeros((PIXELS, PIXELS), dtype=bool)
+    labels[inside], certain[inside] = LABELS[shares.argmax(axis=0)], shares.max(axis=0) >= CERTAIN
+    return labels, certain
