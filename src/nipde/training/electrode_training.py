@@ -67,8 +67,8 @@ class MeasurementErrors:
 class SegmentationTraining:
     """How long, and how."""
 
-    steps: int = 6000
-    batch: int = 16
+    steps: int = 6500
+    batch: int = 8
     rate: float = 2e-3
     decay: float = 1e-3
     #: Of the average over steps.

@@ -39,8 +39,8 @@ class SegmentationNetwork(nn.Module):
         self.down = nn.Sequential(_Block(fine, middle), _Block(middle, middle))
         self.lowest = nn.Sequential(_Block(middle, coarse), _Block(coarse, coarse), _Block(coarse, coarse))
         self.up = nn.Sequential(_Block(coarse + middle, middle), _Block(middle, middle))
-        self.leave = _Block(middle + fine, middle)
-        self.readout = nn.Conv2d(middle, len(PHASES) * FOLD**2, 1)
+        self.leave = _Block(middle + fine, fine)
+        self.readout = nn.Conv2d(fine, len(PHASES) * FOLD**2, 1)
 
     def forward(self, channels: Float[Tensor, "test channel x y"]) -> Float[Tensor, "test phase x y"]:
         """What `features` gives to logits."""
