@@ -1,11 +1,14 @@
 """The measured water tank with networks that were trained on simulations, beside the inversion: see `tank`.
 
 Three trainings, each averaged with the inversion, and all three with it. Weights are those of
-`python -m benchmarks.tank_training`; how they are combined was chosen on the training phantoms and simulations.
+`python -m benchmarks.tank_training`; how they are combined was chosen on the training phantoms and simulations. A
+phantom that was judged is on file, for these weights and settings: an interrupted measurement goes on.
 """
 
 import hashlib
+import json
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +17,19 @@ import numpy as np
 
 from benchmarks.tank import CERTAIN, CONDUCTIVE, PIXELS, RESISTIVE, evaluation, folder_of, score, segmented, training
 from benchmarks.tank_training import SEEDS, WEIGHTS
+from nipde.atomic import write_bytes
 from nipde.context.electrode_tests import ElectrodeTests
 from nipde.estimators.segmentation.electrode_segmentation import ElectrodeSegmentation, PhaseProbabilities
+from nipde.estimators.segmentation.network import SegmentationNetwork
 from nipde.weights import segmentation
 
 SEED = 0
 #: Labels of the challenge in the order of the phases.
 LABELS = np.array([RESISTIVE, 0, CONDUCTIVE])
+#: Where judged phantoms are kept.
+WORK = Path("runs/tank/judged")
+Networks = tuple[SegmentationNetwork, ...]
+Judged = dict[str, Any]
 
 
 def measure(*, data: Path | None = None, quick: bool = False) -> dict[str, Any]:
@@ -28,7 +37,8 @@ def measure(*, data: Path | None = None, quick: bool = False) -> dict[str, Any]:
     folder = folder_of(data)
     paths = {seed: WEIGHTS / f"tank-{seed}.safetensors" for seed in SEEDS}
     networks = tuple(segmentation.load(path) for path in paths.values())
-    found = [judged(networks, *one) for one in (training(folder) if quick else evaluation(folder))]
+    files = WORK / weights_digest(paths.values())
+    found = [on_file(files, networks, *one) for one in (training(folder) if quick else evaluation(folder))]
     methods = found[0]["methods"]
     totals = {name: float(sum(one["methods"][name]["score"] for one in found)) for name in methods}
     return {
@@ -38,9 +48,24 @@ def measure(*, data: Path | None = None, quick: bool = False) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def judged(
-    networks: tuple[Any, ...], level: int, name: str, tests: ElectrodeTests, known: np.ndarray
-) -> dict[str, Any]:
+def weights_digest(paths: Iterable[Path]) -> str:
+    """Of the weights and of how they are combined."""
+    digest = hashlib.sha256(repr(ElectrodeSegmentation(())).encode())
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def on_file(files: Path, networks: Networks, level: int, name: str, tests: ElectrodeTests, known: np.ndarray) -> Judged:
+    """Read, or judged and written."""
+    path = files / f"{hashlib.sha256(np.nan_to_num(tests.voltages).tobytes()).hexdigest()[:16]}.json"
+    if not path.is_file():
+        files.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, json.dumps(judged(networks, level, name, tests, known)).encode())
+    return dict(json.loads(path.read_bytes()))
+
+
+def judged(networks: Networks, level: int, name: str, tests: ElectrodeTests, known: np.ndarray) -> Judged:
     """One phantom by the inversion, by every network alone and with it, and by all."""
     start = time.process_time()
     together = ElectrodeSegmentation(networks)(tests)

@@ -22,7 +22,7 @@ from nipde.weights import segmentation
 #: Files of phantoms to train on, and those that follow them to choose by.
 FILES, HELD_OUT = 28, 2
 SEEDS = (1, 2, 3)
-STEPS = 6500
+STEPS = 4000
 #: Of the water, by the empty tank on a mesh of the simulations.
 CONDUCTIVITY = 0.745
 WEIGHTS = Path(__file__).parent / "weights"

@@ -67,7 +67,7 @@ class MeasurementErrors:
 class SegmentationTraining:
     """How long, and how."""
 
-    steps: int = 6500
+    steps: int = 4000
     batch: int = 8
     rate: float = 2e-3
     decay: float = 1e-3
