@@ -1,6 +1,6 @@
 """The measured water tank with networks that were trained on simulations, beside the inversion: see `tank`.
 
-Three trainings, each averaged with the inversion, and all three with it. Weights are those of
+Three trainings, each with the inversion around it, and all three with it. Weights are those of
 `python -m benchmarks.tank_training`; how they are combined was chosen on the training phantoms and simulations. A
 phantom that was judged is on file, for these weights and settings: an interrupted measurement goes on.
 """
@@ -19,6 +19,8 @@ from benchmarks.tank import CERTAIN, CONDUCTIVE, PIXELS, RESISTIVE, evaluation, 
 from benchmarks.tank_training import SEEDS, WEIGHTS
 from nipde.atomic import write_bytes
 from nipde.context.electrode_tests import ElectrodeTests
+from nipde.estimators.inverse.electrode_inversion import ElectrodeInversion
+from nipde.estimators.inverse.linearised_images import LinearisedImages
 from nipde.estimators.segmentation.electrode_segmentation import ElectrodeSegmentation, PhaseProbabilities
 from nipde.estimators.segmentation.network import SegmentationNetwork
 from nipde.weights import segmentation
@@ -28,6 +30,7 @@ SEED = 0
 LABELS = np.array([RESISTIVE, 0, CONDUCTIVE])
 #: Where judged phantoms are kept.
 WORK = Path("runs/tank/judged")
+SETTINGS = ("height", "weight", "threshold", "width")
 Networks = tuple[SegmentationNetwork, ...]
 Judged = dict[str, Any]
 
@@ -44,7 +47,7 @@ def measure(*, data: Path | None = None, quick: bool = False) -> dict[str, Any]:
     return {
         "phantoms": found, "totals": totals, "training": quick,
         "trained": {str(seed): segmentation.card(path) for seed, path in paths.items()},
-        "settings": {name: getattr(ElectrodeSegmentation(networks), name) for name in ("weight", "threshold", "width")},
+        "settings": {name: getattr(ElectrodeSegmentation(networks), name) for name in SETTINGS},
     }  # fmt: skip
 
 
@@ -68,17 +71,18 @@ def on_file(files: Path, networks: Networks, level: int, name: str, tests: Elect
 def judged(networks: Networks, level: int, name: str, tests: ElectrodeTests, known: np.ndarray) -> Judged:
     """One phantom by the inversion, by every network alone and with it, and by all."""
     start = time.process_time()
-    together = ElectrodeSegmentation(networks)(tests)
-    last = labelled(together)
-    seconds = time.process_time() - start
-    assert together.law is not None
-    pictures = {"inversion": segmented(together.law)}
-    for what, law in (("network", None), ("both", together.law)):
-        for number, seed in enumerate(SEEDS):
-            pictures[f"{what} {seed}"] = labelled(replace(together, learned=together.learned[[number]], law=law))
-    pictures["together"] = last
+    linear = LinearisedImages.of(tests)
+    before = time.process_time() - start
+    pictures, seconds = {"inversion": segmented(ElectrodeInversion()(tests))}, []
+    for seed, network in zip(SEEDS, networks, strict=True):
+        start = time.process_time()
+        found = ElectrodeSegmentation((network,))(tests, linear=linear)
+        both = labelled(found)
+        seconds.append(before + time.process_time() - start)
+        pictures |= {f"network {seed}": labelled(replace(found, law=None)), f"both {seed}": both}
+    pictures["together"] = labelled(ElectrodeSegmentation(networks)(tests, linear=linear))
     return {
-        "name": name, "level": level, "seconds": round(seconds, 2),
+        "name": name, "level": level, "seconds": round(float(np.mean(seconds)), 2),
         "methods": {key: judgement(known, *each) for key, each in pictures.items()},
         "sha256": hashlib.sha256(np.nan_to_num(tests.voltages).tobytes()).hexdigest(),
     }  # fmt: skip

@@ -66,5 +66,5 @@ def turned(shown: Phantoms, rng: np.random.Generator) -> Phantoms:
     if mirrored:  # left and right: electrode 1 is at the top
         order, phases = -order % ELECTRODES, phases[:, ::-1]
     order = np.roll(order, quarters * ELECTRODES // 4)
-    matrices = (each[:, order][:, :, order] for each in (shown.resistances, shown.empty))
-    return Phantoms(*matrices, np.rot90(phases, quarters, axes=(1, 2)))
+    body, empty = (each[:, order][:, :, order] for each in (shown.resistances, shown.empty))
+    return Phantoms(body, empty, np.rot90(phases, quarters, axes=(1, 2)))

@@ -75,12 +75,13 @@ def tank(measured: dict[str, Any]) -> str:
 
 
 def tank_learned(measured: dict[str, Any]) -> str:
-    """Sums by level: the inversion, three networks, each with it, and all with it."""
+    """Sums by level: the inversion, three networks, it around each, and around their mean."""
     phantoms = measured["phantoms"]
     levels = sorted({one["level"] for one in phantoms})
     head = ("method", *(f"level {level}" for level in levels), "total", "certain pixels", "of these right, worst level")
     rows = []
-    for name, total in measured["totals"].items():
+    order = {name: number for number, name in enumerate(TANK_NAMES)}
+    for name, total in sorted(measured["totals"].items(), key=lambda one: order[one[0].split()[0]]):
         each = [{"level": one["level"], **one["methods"][name]} for one in phantoms]
         sums = [sum(one["score"] for one in each if one["level"] == level) for level in levels]
         certain = sum(one["certain"] for one in each) / len(each)
@@ -91,7 +92,7 @@ def tank_learned(measured: dict[str, Any]) -> str:
     what = "training phantoms, masked to all levels" if measured["training"] else "evaluation"
     spread = (sum((one - sum(both) / len(both)) ** 2 for one in both) / (len(both) - 1)) ** 0.5
     return table(head, rows) + (
-        f"\nOf {len(phantoms)} ({what}). Network with inversion, {len(both)} trainings: mean "
+        f"\nOf {len(phantoms)} ({what}). Inversion around a network, {len(both)} trainings: mean "
         f"**{sum(both) / len(both):.2f}**, deviation {spread:.2f}; processor time of a phantom "
         f"{sum(one['seconds'] for one in phantoms) / len(phantoms):.1f} s, of a training "
         f"{max(one['processor_seconds'] for one in measured['trained'].values()) / 60:.0f} minutes.\n"
@@ -100,8 +101,8 @@ def tank_learned(measured: dict[str, Any]) -> str:
 
 #: Methods of `tank-learned`, in words.
 TANK_NAMES = {
-    "inversion": "inversion", "network": "network", "both": "network and inversion",
-    "together": "three networks and inversion",
+    "inversion": "inversion", "network": "network", "both": "inversion around network",
+    "together": "inversion around three networks",
 }  # fmt: skip
 
 

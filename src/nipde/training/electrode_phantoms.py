@@ -13,6 +13,7 @@ import numpy as np
 import shapely
 from jaxtyping import Float, Int
 from shapely import affinity
+from shapely.geometry.base import BaseGeometry
 
 from nipde.context.electrode_tests import ElectrodeTests
 from nipde.discretisation.parts import Specimen
@@ -74,7 +75,8 @@ def random_bodies(region: shapely.Polygon, half: float, rng: np.random.Generator
     allowed = ((-1,), (1,), (-1, 1))[rng.choice(3, p=(0.25, 0.25, 0.5))]
     for _ in range(rng.choice(COUNTS, p=OFTEN)):
         for _ in range(ATTEMPTS):
-            body = affinity.scale(random_outline(rng), *[half * rng.uniform(*RADII)] * 2, origin=(0, 0))
+            outline, radius = random_outline(rng), half * rng.uniform(*RADII)
+            body = affinity.scale(outline, radius, radius, origin=(0, 0))
             body = affinity.translate(
                 affinity.rotate(body, rng.uniform(0, 360), origin=(0, 0)), *rng.uniform(low, high)
             )
@@ -107,10 +109,15 @@ def random_outline(rng: np.random.Generator) -> shapely.Polygon:
         return shapely.Polygon(ring - ring.mean(axis=0))
     if kind == 5:
         bar = shapely.box(-1, -(height := rng.uniform(0.2, 0.35)), 1, height)
-        return bar | affinity.rotate(bar, 90, origin=(0, 0))
+        return _polygon(bar | affinity.rotate(bar, 90, origin=(0, 0)))
     width = rng.uniform(0.5, 1.1)
-    angle = shapely.box(-1, -1, 1, 1) - shapely.box(-1 + width, -1 + width, 2, 2)
+    angle = _polygon(shapely.box(-1, -1, 1, 1) - shapely.box(-1 + width, -1 + width, 2, 2))
     return affinity.scale(angle, 0.8, 0.8, origin=(0, 0))
+
+
+def _polygon(geometry: BaseGeometry) -> shapely.Polygon:
+    assert isinstance(geometry, shapely.Polygon)  # of one piece
+    return geometry
 
 
 def phases_at(

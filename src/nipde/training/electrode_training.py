@@ -84,39 +84,20 @@ class SegmentationTraining:
         torch.manual_seed(seed)
         linear = [LinearisedImages.of(tests, nodes=nodes) for tests in levels]
         network = SegmentationNetwork(config or SegmentationConfig(images=linear[0].operators.shape[0]))
-        network = network.to(memory_format=torch.channels_last)
-        averaged = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(self.average))
-        optimiser = torch.optim.AdamW(network.parameters(), self.rate, weight_decay=self.decay)
-        parts = {"network": network, "averaged": averaged, "optimiser": optimiser}
-        path, step, losses = folder / f"seed-{seed}.pt", 0, list[float]()
-        if path.is_file():
-            saved = torch.load(path, weights_only=True)
-            step = saved.pop("step")
-            for name, state in saved.items():
-                parts[name].load_state_dict(state)
-        while step < self.steps:
-            rng = np.random.default_rng([seed, step])
-            channels, shares, inside = self._drawn(linear, levels, phantoms, view, rng)
-            loss = cross_entropy(network(channels), shares, inside)
-            for group in optimiser.param_groups:
-                group["lr"] = self._rate(step)
-            optimiser.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), LONGEST)
-            optimiser.step()
-            averaged.update_parameters(network)
-            losses.append(loss.item())
-            step += 1
-            if step % KEPT == 0 or step == self.steps:
-                _write(path, {name: part.state_dict() for name, part in parts.items()} | {"step": step})
-                progress(step, float(np.mean(losses[-KEPT:])))
-        return averaged.module.eval().requires_grad_(False)
+        state, losses = _State(network, folder / f"seed-{seed}.pt", of=self), list[float]()
+        while state.step < self.steps:
+            drawn = self._drawn(linear, levels, phantoms, view, np.random.default_rng([seed, state.step]))
+            losses.append(state.advanced(*drawn, rate=self._rate(state.step)))
+            if state.step % KEPT == 0 or state.step == self.steps:
+                state.write()
+                progress(state.step, float(np.mean(losses[-KEPT:])))
+        return state.found
 
     def _drawn(
         self, linear: Sequence[LinearisedImages], levels: Sequence[ElectrodeTests], phantoms: Phantoms, view: View,
         rng: np.random.Generator,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        which, chosen = rng.integers(len(levels)), rng.integers(len(phantoms.phases), size=self.batch)
+        which, chosen = int(rng.integers(len(levels))), rng.integers(len(phantoms.phases), size=self.batch)
         shown = view(phantoms.chosen(chosen), rng)
         level = linear[which]
         images = level.images(self.errors.differences(shown, level, levels[which], rng))
@@ -143,8 +124,43 @@ def cross_entropy(
     return -(shares * logits.log_softmax(dim=1)).sum(dim=1)[:, inside].mean()
 
 
-def _write(path: Path, states: dict[str, object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    torch.save(states, part)
-    part.replace(path)
+class _State:
+    """A network, its average over steps and its optimiser, as the file has them if there is one."""
+
+    def __init__(self, network: SegmentationNetwork, path: Path, *, of: SegmentationTraining) -> None:
+        self.network, self.path, self.step = network, path, 0
+        self.average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(of.average))
+        self.optimiser = torch.optim.AdamW(network.parameters(), of.rate, weight_decay=of.decay)
+        self.parts = {"network": network, "averaged": self.average, "optimiser": self.optimiser}
+        if path.is_file():
+            saved = torch.load(path, weights_only=True)
+            self.step = saved.pop("step")
+            for name, state in saved.items():
+                self.parts[name].load_state_dict(state)
+
+    @property
+    def found(self) -> SegmentationNetwork:
+        """The average, ready to use."""
+        found = self.average.module
+        assert isinstance(found, SegmentationNetwork)
+        return found.eval().requires_grad_(False)
+
+    def advanced(self, channels: Tensor, shares: Tensor, inside: Tensor, *, rate: float) -> float:
+        """One step, and the loss before it."""
+        loss = cross_entropy(self.network(channels), shares, inside)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), LONGEST)
+        self.optimiser.step()
+        self.average.update_parameters(self.network)
+        self.step += 1
+        return loss.item()
+
+    def write(self) -> None:
+        """Whole or not at all."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.path.with_suffix(".part")
+        torch.save({name: one.state_dict() for name, one in self.parts.items()} | {"step": self.step}, beside)
+        beside.replace(self.path)

@@ -4,6 +4,7 @@ What is fitted are differences to the reference: y = V - V₀ + F(background). A
 every electrode's contact, are linearised and integrated out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, log
@@ -23,6 +24,8 @@ from nipde.estimators.inverse.output_error import Linearised, Values
 from nipde.estimators.inverse.plateaus import Plateaus, phase_of
 from nipde.physics.triangles import triangulated
 
+#: φ at points.
+Expected = Callable[[Float[np.ndarray, "point 2"]], Float[np.ndarray, " point"]]
 #: Newton steps for the conductivity of the background, at most.
 BACKGROUND_STEPS = 30
 
@@ -47,8 +50,8 @@ class ElectrodeInversion:
     steps: int = 12
     longest: float = 0.6
 
-    def __call__(self, tests: ElectrodeTests) -> "ElectrodeLaw":
-        """φ of least misfit and penalty."""
+    def __call__(self, tests: ElectrodeTests, *, expected: Expected | None = None) -> "ElectrodeLaw":
+        """φ of least misfit and penalty; what is expected of it at points is 0 everywhere if not given."""
         low, high = np.array(tests.specimen.shape.region.bounds).reshape(2, 2)
         nodes = material_grid(tests.specimen.shape, self.material)
         mesh = triangulated(tests.specimen.shape, float((high - low).max()) / self.triangles)
@@ -56,9 +59,11 @@ class ElectrodeInversion:
         solver = ElectrodeSolver(nodes, system, mesh, nodes=nodes)
         level, empty = background(solver, tests)
         half = float((high - low).max()) / 2
+        points = np.stack([at.ravel() for at in nodes.coordinates], axis=-1) + low
         model = Plateaus(
-            nodes, level, self.contrast, self.steepness, self.weight, self.length * half
-        )  # α ∫|∇φ|² has no unit in the plane
+            nodes, level, self.contrast, self.steepness, self.weight, self.length * half,
+            0.0 if expected is None else expected(points),
+        )  # fmt: skip  # α ∫|∇φ|² has no unit in the plane
         variance = tests.noise**2 + (self.share * differences) ** 2
         system = replace(system, values=differences + empty, weights=system.weights / variance)
         parameters, near, system = self._fitted(model, solver, system)
@@ -110,7 +115,7 @@ class ElectrodeLaw:
 
     def field_at(self, points: Float[np.ndarray, "point 2"]) -> Float[np.ndarray, " point"]:
         """φ."""
-        return np.asarray(self._at(points) @ self.parameters)
+        return np.asarray(self._at(points) @ self.model.field(self.parameters))
 
     def phase_at(self, points: Float[np.ndarray, "point 2"], *, threshold: float = 0.67) -> Int[np.ndarray, " point"]:
         """-1: less conductive than the background, 1: more, 0: the background."""

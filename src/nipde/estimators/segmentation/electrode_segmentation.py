@@ -1,11 +1,11 @@
-"""Voltages at electrodes to probabilities of phases: networks on linear reconstructions, and the inversion beside them.
+"""Voltages at electrodes to probabilities of phases: networks on linear reconstructions, and an inversion around them.
 
-    p = w p_network + (1 - w) p_inversion
+    φ₀ = h (p₊ - p₋),   φ of least misfit and penalty around φ₀,   p = w p_network + (1 - w) p_inversion
 
-A network knows bodies from simulations, the inversion the equation; each errs elsewhere.
+A network knows bodies from simulations, the inversion the equation: where the voltages say nothing, the network stays.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -28,24 +28,29 @@ class ElectrodeSegmentation:
     networks: tuple[SegmentationNetwork, ...]
     #: None: networks alone.
     inversion: ElectrodeInversion | None = field(default_factory=ElectrodeInversion)
+    #: h, φ where the networks are sure of a body.
+    height: float = 1.6
     #: w.
-    weight: float = 0.5
+    weight: float = 0.25
     #: φ at which a phase of the inversion has probability ½, and how fast that changes.
     threshold: float = 0.67
     width: float = 0.15
     #: Of the images that the networks were trained with.
     nodes: int = NODES
 
-    def __call__(self, tests: ElectrodeTests) -> "PhaseProbabilities":
-        """At any point."""
-        level = LinearisedImages.of(tests, nodes=self.nodes)
+    def __call__(self, tests: ElectrodeTests, *, linear: LinearisedImages | None = None) -> "PhaseProbabilities":
+        """At any point; `linear` spares the work if it is at hand for the reference and the gaps of the tests."""
+        level = LinearisedImages.of(tests, nodes=self.nodes) if linear is None else linear
         differences = level.shown.reduced(tests.voltages - tests.reference)[None]
         channels = channels_of(level.images(differences), level)
         with torch.no_grad():
             found = torch.stack([network(channels)[0].softmax(dim=0) for network in self.networks])
-        learned = found.double().numpy().reshape(len(self.networks), len(PHASES), -1)
-        law = None if self.inversion is None else self.inversion(tests)
-        return PhaseProbabilities(tests, level.grid, learned, law, self.weight, self.threshold, self.width)
+        learned = found.mean(dim=0).double().numpy().reshape(len(PHASES), -1)
+        alone = PhaseProbabilities(tests, level.grid, learned, None, self.weight, self.threshold, self.width)
+        if self.inversion is None:
+            return alone
+        law = self.inversion(tests, expected=lambda points: self.height * np.array(PHASES) @ alone.at(points))
+        return replace(alone, law=law)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +59,8 @@ class PhaseProbabilities:
 
     tests: ElectrodeTests
     grid: Grid
-    #: By every network, at the nodes of the grid.
-    learned: Float[np.ndarray, "network phase node"]
+    #: By the networks, at the nodes of the grid.
+    learned: Float[np.ndarray, "phase node"]
     #: Of the inversion; None: networks alone.
     law: ElectrodeLaw | None
     weight: float
@@ -66,7 +71,7 @@ class PhaseProbabilities:
         """Probabilities, in the order -1, 0, 1."""
         low = np.array(self.tests.specimen.shape.region.bounds[:2])
         ends = [axis.length for axis in self.grid.axes]
-        learned = (multilinear(self.grid, np.clip(np.asarray(points) - low, 0, ends)) @ self.learned.mean(axis=0).T).T
+        learned = (multilinear(self.grid, np.clip(np.asarray(points) - low, 0, ends)) @ self.learned.T).T
         if self.law is None:
             return np.asarray(learned)
         values = self.law.field_at(points)
