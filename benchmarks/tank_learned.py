@@ -1,6 +1,6 @@
 """The measured water tank with networks that were trained on simulations, beside the inversion: see `tank`.
 
-Three trainings, each with the inversion around it, and all three with it. Weights are those of
+Three trainings, alone and with the inversion around them. Weights are those of
 `python -m benchmarks.tank_training`; how they are combined was chosen on the training phantoms and simulations. A
 phantom that was judged is on file, for these weights and settings: an interrupted measurement goes on.
 """
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tank import CERTAIN, CONDUCTIVE, PIXELS, RESISTIVE, evaluation, folder_of, score, segmented, training
+from benchmarks.record import read_record
+from benchmarks.tank import CERTAIN, CONDUCTIVE, PIXELS, RESISTIVE, evaluation, folder_of, score, training
 from benchmarks.tank_training import SEEDS, WEIGHTS
 from nipde.atomic import write_bytes
 from nipde.context.electrode_tests import ElectrodeTests
-from nipde.estimators.inverse.electrode_inversion import ElectrodeInversion
 from nipde.estimators.inverse.linearised_images import LinearisedImages
 from nipde.estimators.segmentation.electrode_segmentation import ElectrodeSegmentation, PhaseProbabilities
 from nipde.estimators.segmentation.network import SegmentationNetwork
@@ -28,6 +28,8 @@ from nipde.weights import segmentation
 SEED = 0
 #: Labels of the challenge in the order of the phases.
 LABELS = np.array([RESISTIVE, 0, CONDUCTIVE])
+#: Where the record of `tank` is.
+RESULTS = Path(__file__).parents[1] / "results"
 #: Where judged phantoms are kept.
 WORK = Path("runs/tank/judged")
 SETTINGS = ("height", "weight", "threshold", "width")
@@ -45,7 +47,7 @@ def measure(*, data: Path | None = None, quick: bool = False) -> dict[str, Any]:
     methods = found[0]["methods"]
     totals = {name: float(sum(one["methods"][name]["score"] for one in found)) for name in methods}
     return {
-        "phantoms": found, "totals": totals, "training": quick,
+        "phantoms": found, "totals": totals, "training": quick, "inversion": read_record(RESULTS, "tank")["measured"],
         "trained": {str(seed): segmentation.card(path) for seed, path in paths.items()},
         "settings": {name: getattr(ElectrodeSegmentation(networks), name) for name in SETTINGS},
     }  # fmt: skip
@@ -69,18 +71,17 @@ def on_file(files: Path, networks: Networks, level: int, name: str, tests: Elect
 
 
 def judged(networks: Networks, level: int, name: str, tests: ElectrodeTests, known: np.ndarray) -> Judged:
-    """One phantom by the inversion, by every network alone and with it, and by all."""
+    """One phantom by every network alone, and with the inversion around it."""
     start = time.process_time()
     linear = LinearisedImages.of(tests)
     before = time.process_time() - start
-    pictures, seconds = {"inversion": segmented(ElectrodeInversion()(tests))}, []
+    pictures, seconds = {}, []
     for seed, network in zip(SEEDS, networks, strict=True):
         start = time.process_time()
         found = ElectrodeSegmentation((network,))(tests, linear=linear)
         both = labelled(found)
         seconds.append(before + time.process_time() - start)
         pictures |= {f"network {seed}": labelled(replace(found, law=None)), f"both {seed}": both}
-    pictures["together"] = labelled(ElectrodeSegmentation(networks)(tests, linear=linear))
     return {
         "name": name, "level": level, "seconds": round(float(np.mean(seconds)), 2),
         "methods": {key: judgement(known, *each) for key, each in pictures.items()},

@@ -31,7 +31,7 @@ class ElectrodeSegmentation:
     #: h, φ where the networks are sure of a body.
     height: float = 1.6
     #: w.
-    weight: float = 0.25
+    weight: float = 0.15
     #: φ at which a phase of the inversion has probability ½, and how fast that changes.
     threshold: float = 0.67
     width: float = 0.15
