@@ -1,5 +1,6 @@
 """Tables of plane solids on a test bench, simulated and measured, and of the measured tank."""
 
+from statistics import mean, stdev
 from typing import Any
 
 from benchmarks.tables.markdown import percent, table
@@ -75,38 +76,33 @@ def tank(measured: dict[str, Any]) -> str:
 
 
 def tank_learned(measured: dict[str, Any]) -> str:
-    """Sums by level: the inversion, three networks, it around each, and around their mean."""
+    """Sums by level: the inversion, three networks alone, and it around each of them."""
     phantoms = measured["phantoms"]
     levels = sorted({one["level"] for one in phantoms})
     head = ("method", *(f"level {level}" for level in levels), "total", "certain pixels", "of these right, worst level")
-    rows = []
-    order = {name: number for number, name in enumerate(TANK_NAMES)}
-    for name, total in sorted(measured["totals"].items(), key=lambda one: order[one[0].split()[0]]):
-        each = [{"level": one["level"], **one["methods"][name]} for one in phantoms]
-        sums = [sum(one["score"] for one in each if one["level"] == level) for level in levels]
-        certain = sum(one["certain"] for one in each) / len(each)
-        worst = min(_right(each, level) for level in levels)
-        rows.append((TANK_NAMES[name.split()[0]] + name[len(name.split()[0]):], *(f"{one:.2f}" for one in sums),
-                     f"{total:.2f}", percent(certain), percent(worst)))  # fmt: skip
-    both = [total for name, total in measured["totals"].items() if name.startswith("both")]
+    rows = [] if measured["training"] else [_tank_row("inversion", measured["inversion"]["phantoms"], levels)]
+    for word in ("network", "both"):
+        for seed in measured["trained"]:
+            each = [{"level": one["level"], **one["methods"][f"{word} {seed}"]} for one in phantoms]
+            rows.append(_tank_row(f"{'inversion around ' if word == 'both' else ''}network {seed}", each, levels))
+    totals = [measured["totals"][f"both {seed}"] for seed in measured["trained"]]
+    trained = measured["trained"].values()
     what = "training phantoms, masked to all levels" if measured["training"] else "evaluation"
-    spread = (sum((one - sum(both) / len(both)) ** 2 for one in both) / (len(both) - 1)) ** 0.5
     return table(head, rows) + (
-        f"\nOf {len(phantoms)} ({what}). Inversion around a network, {len(both)} trainings: mean "
-        f"**{sum(both) / len(both):.2f}**, deviation {spread:.2f}; processor time of a phantom "
-        f"{sum(one['seconds'] for one in phantoms) / len(phantoms):.1f} s, of a training "
-        f"{max(one['processor_seconds'] for one in measured['trained'].values()) / 60:.0f} minutes.\n"
+        f"\nOf {len(phantoms)} ({what}). Inversion around a network, {len(totals)} trainings: mean "
+        f"**{mean(totals):.2f}**, deviation {stdev(totals):.2f}. Processor time: "
+        f"{mean(one['seconds'] for one in phantoms):.1f} s for a phantom, "
+        f"{mean(one['processor_seconds'] for one in trained) / 60:.0f} minutes for a training.\n"
     )
 
 
-#: Methods of `tank-learned`, in words.
-TANK_NAMES = {
-    "inversion": "inversion", "network": "network", "both": "inversion around network",
-    "together": "inversion around three networks",
-}  # fmt: skip
-
-
-def _right(each: list[dict[str, Any]], level: int) -> float:
-    """Share of right pixels among certain ones."""
-    here = [one for one in each if one["level"] == level]
-    return float(sum(one["certain"] * one["certain_right"] for one in here) / sum(one["certain"] for one in here))
+def _tank_row(name: str, each: list[dict[str, Any]], levels: list[int]) -> tuple[str, ...]:
+    by_level = [[one for one in each if one["level"] == level] for level in levels]
+    right = min(
+        sum(one["certain"] * one["certain_right"] for one in some) / sum(one["certain"] for one in some)
+        for some in by_level
+    )
+    return (
+        name, *(f"{sum(one['score'] for one in some):.2f}" for some in by_level),
+        f"{sum(one['score'] for one in each):.2f}", percent(mean(one["certain"] for one in each)), percent(right),
+    )  # fmt: skip

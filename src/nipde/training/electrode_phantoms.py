@@ -56,13 +56,13 @@ def phantoms(
     specimen = specimen_of(rng)
     region = specimen.shape.region
     half = max(region.bounds[2] - region.bounds[0], region.bounds[3] - region.bounds[1]) / 2
-    solver = _all_electrodes(specimen, 2 * half / triangles)
-    empty, seen, shown = _resistances(solver, np.ones(len(solver.mesh.triangles))), [], []
+    solver = all_electrodes(specimen, 2 * half / triangles)
+    empty, seen, shown = resistances(solver, np.ones(len(solver.mesh.triangles))), [], []
     for _ in range(count):
         bodies = random_bodies(region, half, rng)
         values = {-1: 10 ** rng.uniform(*RESISTIVE), 1: 10 ** rng.uniform(*CONDUCTIVE), 0: 1.0}
         phases = phases_at(solver.mesh.centres, bodies)
-        seen.append(_resistances(solver, np.vectorize(values.get, otypes=[float])(phases)))
+        seen.append(resistances(solver, np.vectorize(values.get, otypes=[float])(phases)))
         shown.append(phases_at(points.reshape(-1, 2), bodies).reshape(points.shape[:-1]))
     return Phantoms(np.array(seen), np.broadcast_to(empty, (count, *empty.shape)), np.array(shown, dtype=np.int8))
 
@@ -131,7 +131,7 @@ def phases_at(
     return found
 
 
-def _all_electrodes(specimen: Specimen, spacing: float) -> ElectrodeSolver:
+def all_electrodes(specimen: Specimen, spacing: float) -> ElectrodeSolver:
     """One injection and one reading per electrode, against the mean of all."""
     count = sum(name in specimen.conditions for name in specimen.shape.parts)
     centred = np.eye(count) - 1 / count
@@ -142,8 +142,9 @@ def _all_electrodes(specimen: Specimen, spacing: float) -> ElectrodeSolver:
     return ElectrodeSolver(nodes, system, triangulated(specimen.shape, spacing), nodes=nodes)
 
 
-def _resistances(
+def resistances(
     solver: ElectrodeSolver, conductivity: Float[np.ndarray, " triangle"]
 ) -> Float[np.ndarray, "electrode electrode"]:
+    """R, by σ of the triangles."""
     conductances = np.concatenate([np.repeat(solver.mesh.areas * conductivity, 2), solver.contact])
     return np.asarray(solver.sensors @ solver.factor(conductances).solve(solver.inflow(conductances)))
