@@ -35,6 +35,8 @@ WORK = Path("runs/tank/judged")
 SETTINGS = ("height", "weight", "threshold", "width")
 Networks = tuple[SegmentationNetwork, ...]
 Judged = dict[str, Any]
+#: Labels, and which are certain.
+Picture = tuple[np.ndarray, np.ndarray]
 
 
 def measure(*, data: Path | None = None, quick: bool = False) -> dict[str, Any]:
@@ -75,7 +77,7 @@ def judged(networks: Networks, level: int, name: str, tests: ElectrodeTests, kno
     start = time.process_time()
     linear = LinearisedImages.of(tests)
     before = time.process_time() - start
-    pictures, seconds = {}, []
+    pictures, seconds = dict[str, Picture](), list[float]()
     for seed, network in zip(SEEDS, networks, strict=True):
         start = time.process_time()
         found = ElectrodeSegmentation((network,))(tests, linear=linear)
@@ -95,7 +97,7 @@ def judgement(known: np.ndarray, labels: np.ndarray, certain: np.ndarray) -> dic
     return {"score": score(known, labels), "certain": float(certain.mean()), "certain_right": float(right.mean())}
 
 
-def labelled(found: PhaseProbabilities) -> tuple[np.ndarray, np.ndarray]:
+def labelled(found: PhaseProbabilities) -> Picture:
     """Labels of the pixels, and which of those inside are certain."""
     line = (np.arange(PIXELS) + 0.5) * 2 / PIXELS - 1
     x, y = np.meshgrid(line, -line)  # rows from the top

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import cos, pi
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -131,7 +132,7 @@ class _State:
         self.network, self.path, self.step = network, path, 0
         self.average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(of.average))
         self.optimiser = torch.optim.AdamW(network.parameters(), of.rate, weight_decay=of.decay)
-        self.parts = {"network": network, "averaged": self.average, "optimiser": self.optimiser}
+        self.parts: dict[str, Any] = {"network": network, "averaged": self.average, "optimiser": self.optimiser}
         if path.is_file():
             saved = torch.load(path, weights_only=True)
             self.step = saved.pop("step")
