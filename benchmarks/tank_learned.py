@@ -1,6 +1,6 @@
 """The measured water tank with networks that were trained on simulations, beside the inversion: see `tank`.
 
-Three trainings, alone and with the inversion around them. Weights are those of
+Three trainings: alone, averaged with the inversion, and with the inversion around them. Weights are those of
 `python -m benchmarks.tank_training`; how they are combined was chosen on the training phantoms and simulations. A
 phantom that was judged is on file, for these weights and settings: an interrupted measurement goes on.
 """
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.record import read_record
-from benchmarks.tank import CERTAIN, CONDUCTIVE, PIXELS, RESISTIVE, evaluation, folder_of, score, training
+from benchmarks.tank import CERTAIN, CONDUCTIVE, PIXELS, RESISTIVE, evaluation, folder_of, score, segmented, training
 from benchmarks.tank_training import SEEDS, WEIGHTS
 from nipde.atomic import write_bytes
 from nipde.context.electrode_tests import ElectrodeTests
+from nipde.estimators.inverse.electrode_inversion import ElectrodeInversion
 from nipde.estimators.inverse.linearised_images import LinearisedImages
 from nipde.estimators.segmentation.electrode_segmentation import ElectrodeSegmentation, PhaseProbabilities
 from nipde.estimators.segmentation.network import SegmentationNetwork
@@ -28,11 +28,11 @@ from nipde.weights import segmentation
 SEED = 0
 #: Labels of the challenge in the order of the phases.
 LABELS = np.array([RESISTIVE, 0, CONDUCTIVE])
-#: Where the record of `tank` is.
-RESULTS = Path(__file__).parents[1] / "results"
 #: Where judged phantoms are kept.
 WORK = Path("runs/tank/judged")
-SETTINGS = ("height", "weight", "threshold", "width")
+SETTINGS = ("weight", "threshold", "width")
+#: Of the inversion around a network, which was judged first.
+HEIGHT, WEIGHT = 1.6, 0.15
 Networks = tuple[SegmentationNetwork, ...]
 Judged = dict[str, Any]
 #: Labels, and which are certain.
@@ -49,9 +49,10 @@ def measure(*, data: Path | None = None, quick: bool = False) -> dict[str, Any]:
     methods = found[0]["methods"]
     totals = {name: float(sum(one["methods"][name]["score"] for one in found)) for name in methods}
     return {
-        "phantoms": found, "totals": totals, "training": quick, "inversion": read_record(RESULTS, "tank")["measured"],
+        "phantoms": found, "totals": totals, "training": quick,
         "trained": {str(seed): segmentation.card(path) for seed, path in paths.items()},
-        "settings": {name: getattr(ElectrodeSegmentation(networks), name) for name in SETTINGS},
+        "settings": {name: getattr(ElectrodeSegmentation(networks), name) for name in SETTINGS}
+        | {"around": {"height": HEIGHT, "weight": WEIGHT}},
     }  # fmt: skip
 
 
@@ -73,17 +74,20 @@ def on_file(files: Path, networks: Networks, level: int, name: str, tests: Elect
 
 
 def judged(networks: Networks, level: int, name: str, tests: ElectrodeTests, known: np.ndarray) -> Judged:
-    """One phantom by every network alone, and with the inversion around it."""
+    """One phantom by every network alone, averaged with the inversion, and with the inversion around it."""
     start = time.process_time()
     linear = LinearisedImages.of(tests)
+    law = ElectrodeInversion()(tests)
     before = time.process_time() - start
-    pictures, seconds = dict[str, Picture](), list[float]()
+    pictures, seconds = {"inversion": segmented(law)}, list[float]()
     for seed, network in zip(SEEDS, networks, strict=True):
         start = time.process_time()
-        found = ElectrodeSegmentation((network,))(tests, linear=linear)
-        both = labelled(found)
+        alone = ElectrodeSegmentation((network,), inversion=None)(tests, linear=linear)
+        pictures[f"mean {seed}"] = labelled(replace(alone, law=law))
         seconds.append(before + time.process_time() - start)
-        pictures |= {f"network {seed}": labelled(replace(found, law=None)), f"both {seed}": both}
+        pictures[f"network {seed}"] = labelled(alone)
+        around = ElectrodeSegmentation((network,), height=HEIGHT, weight=WEIGHT)(tests, linear=linear)
+        pictures[f"around {seed}"] = labelled(around)
     return {
         "name": name, "level": level, "seconds": round(float(np.mean(seconds)), 2),
         "methods": {key: judgement(known, *each) for key, each in pictures.items()},

@@ -76,21 +76,28 @@ def tank(measured: dict[str, Any]) -> str:
 
 
 def tank_learned(measured: dict[str, Any]) -> str:
-    """Sums by level: the inversion, three networks alone, and it around each of them."""
+    """Sums by level: the inversion, three networks alone, their means with it, and it around each."""
     phantoms = measured["phantoms"]
     levels = sorted({one["level"] for one in phantoms})
     head = ("method", *(f"level {level}" for level in levels), "total", "certain pixels", "of these right, worst level")
-    rows = [] if measured["training"] else [_tank_row("inversion", measured["inversion"]["phantoms"], levels)]
-    for word in ("network", "both"):
-        for seed in measured["trained"]:
-            each = [{"level": one["level"], **one["methods"][f"{word} {seed}"]} for one in phantoms]
-            rows.append(_tank_row(f"{'inversion around ' if word == 'both' else ''}network {seed}", each, levels))
-    totals = [measured["totals"][f"both {seed}"] for seed in measured["trained"]]
+    words = {
+        "network": "network {}",
+        "mean": "mean of network {} and inversion",
+        "around": "inversion around network {}",
+    }
+    names = {"inversion": "inversion"} | {
+        f"{word} {seed}": text.format(seed) for word, text in words.items() for seed in measured["trained"]
+    }
+    rows = [
+        _tank_row(text, [{"level": one["level"], **one["methods"][name]} for one in phantoms], levels)
+        for name, text in names.items()
+    ]
+    totals = [measured["totals"][f"mean {seed}"] for seed in measured["trained"]]
     trained = measured["trained"].values()
     what = "training phantoms, masked to all levels" if measured["training"] else "evaluation"
     return table(head, rows) + (
-        f"\nOf {len(phantoms)} ({what}). Inversion around a network, {len(totals)} trainings: mean "
-        f"**{mean(totals):.2f}**, deviation {stdev(totals):.2f}. Processor time: "
+        f"\nOf {len(phantoms)} ({what}). Mean of network and inversion, {len(totals)} trainings: "
+        f"**{mean(totals):.2f}** on average, deviation {stdev(totals):.2f}. Processor time: "
         f"{mean(one['seconds'] for one in phantoms):.1f} s for a phantom, "
         f"{mean(one['processor_seconds'] for one in trained) / 60:.0f} minutes for a training.\n"
     )

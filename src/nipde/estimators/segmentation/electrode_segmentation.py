@@ -1,8 +1,8 @@
-"""Voltages at electrodes to probabilities of phases: networks on linear reconstructions, and an inversion around them.
+"""Voltages at electrodes to probabilities of phases: networks on linear reconstructions, and the inversion beside them.
 
-    φ₀ = h (p₊ - p₋),   φ of least misfit and penalty around φ₀,   p = w p_network + (1 - w) p_inversion
+    p = w p_network + (1 - w) p_inversion
 
-A network knows bodies from simulations, the inversion the equation: where the voltages say nothing, the network stays.
+A network knows bodies from simulations, the inversion the equation: each errs elsewhere.
 """
 
 from dataclasses import dataclass, field, replace
@@ -28,10 +28,10 @@ class ElectrodeSegmentation:
     networks: tuple[SegmentationNetwork, ...]
     #: None: networks alone.
     inversion: ElectrodeInversion | None = field(default_factory=ElectrodeInversion)
-    #: h, φ where the networks are sure of a body.
-    height: float = 1.6
     #: w.
-    weight: float = 0.15
+    weight: float = 0.5
+    #: What the inversion expects of φ where the networks are sure of a body; 0: it knows nothing of them.
+    height: float = 0.0
     #: φ at which a phase of the inversion has probability ½, and how fast that changes.
     threshold: float = 0.67
     width: float = 0.15
