@@ -42,7 +42,7 @@ def run(words: list[str]) -> int:
         "--data",
         type=Path,
         default=None,
-        help="of `steel-plate`, `tank`, `pumping` and `others`: folder of the published data",
+        help="of `steel-plate`, `tank`, `tank-learned`, `pumping` and `others`: folder of the published data",
     )
     options.add_argument(
         "--environments", type=Path, default=None, help="of `others`: folder with an environment of every package"

@@ -46,6 +46,7 @@ MEASUREMENTS = {
     "dic": "fifty specimens from exported image correlation, beside Tikhonov and total variation",
     "steel-plate": "E and ν of a measured tensile test on steel, by what is assumed of the load; needs --data",
     "tank": "bodies in a measured water tank by impedance tomography, with the score of its challenge; needs --data",
+    "tank-learned": "the same with three networks trained on simulations (`benchmarks.tank_training`); needs --data",
     "pumping": "transmissivity from measured pumping tests, with reciprocity and left-out tests; needs --data",
     "others": "pyEIT, SimPEG, pyGIMLi and torch-fem on the same data: errors and processor time; the tank needs --data",
     "design": "ten designed loads against random ones: how many of these give the same held-out error",

@@ -37,12 +37,7 @@ CERTAIN = 0.95
 
 def measure(*, data: Path | None = None, quick: bool = False) -> dict[str, Any]:
     """Every phantom of every level, once; with `quick` the training phantoms, masked to all levels."""
-    folder = None if data is None else Path(data)
-    if folder is None or not (folder / "TrainingData" / "ref.mat").is_file():
-        raise NipdeError(
-            expected="--data with a folder that holds TrainingData, GroundTruths, Evaluation, EvaluationGroundTruths",
-            got=str(data), remedy="download the Kuopio Tomography Challenge 2023 from Zenodo, record 8252370",
-        )  # fmt: skip
+    folder = folder_of(data)
     found = [judged(*one) for one in (training(folder) if quick else evaluation(folder))]
     levels = sorted({one["level"] for one in found})
     return {
@@ -50,6 +45,17 @@ def measure(*, data: Path | None = None, quick: bool = False) -> dict[str, Any]:
         "levels": {str(level): float(sum(one["score"] for one in found if one["level"] == level)) for level in levels},
         "training": quick,
     }  # fmt: skip
+
+
+def folder_of(data: Path | None) -> Path:
+    """Of the challenge; raises where there is none."""
+    folder = None if data is None else Path(data)
+    if folder is None or not (folder / "TrainingData" / "ref.mat").is_file():
+        raise NipdeError(
+            expected="--data with a folder that holds TrainingData, GroundTruths, Evaluation, EvaluationGroundTruths",
+            got=str(data), remedy="download the Kuopio Tomography Challenge 2023 from Zenodo, record 8252370",
+        )  # fmt: skip
+    return folder
 
 
 def tank() -> Specimen:

@@ -1,5 +1,6 @@
 """Tables of plane solids on a test bench, simulated and measured, and of the measured tank."""
 
+from statistics import mean, stdev
 from typing import Any
 
 from benchmarks.tables.markdown import percent, table
@@ -73,3 +74,43 @@ def tank(measured: dict[str, Any]) -> str:
         f"\nTotal **{measured['total']:.2f}** of {len(phantoms)} ({what}). Certain: 95 % of the posterior of φ in one "
         "phase.\n"
     )
+
+
+def tank_learned(measured: dict[str, Any]) -> str:
+    """Sums by level: the inversion, three networks alone, their means with it, and it around each."""
+    phantoms = measured["phantoms"]
+    levels = sorted({one["level"] for one in phantoms})
+    head = ("method", *(f"level {level}" for level in levels), "total", "certain pixels", "of these right, worst level")
+    words = {
+        "network": "network {}",
+        "mean": "mean of network {} and inversion",
+        "around": "inversion around network {}",
+    }
+    names = {"inversion": "inversion"} | {
+        f"{word} {seed}": text.format(seed) for word, text in words.items() for seed in measured["trained"]
+    }
+    rows = [
+        _tank_row(text, [{"level": one["level"], **one["methods"][name]} for one in phantoms], levels)
+        for name, text in names.items()
+    ]
+    totals = [measured["totals"][f"mean {seed}"] for seed in measured["trained"]]
+    trained = measured["trained"].values()
+    what = "training phantoms, masked to all levels" if measured["training"] else "evaluation"
+    return table(head, rows) + (
+        f"\nOf {len(phantoms)} ({what}). Mean of network and inversion, {len(totals)} trainings: "
+        f"**{mean(totals):.2f}** on average, deviation {stdev(totals):.2f}. Processor time: "
+        f"{mean(one['seconds'] for one in phantoms):.1f} s for a phantom, "
+        f"{mean(one['processor_seconds'] for one in trained) / 60:.0f} minutes for a training.\n"
+    )
+
+
+def _tank_row(name: str, each: list[dict[str, Any]], levels: list[int]) -> tuple[str, ...]:
+    by_level = [[one for one in each if one["level"] == level] for level in levels]
+    right = min(
+        sum(one["certain"] * one["certain_right"] for one in some) / sum(one["certain"] for one in some)
+        for some in by_level
+    )
+    return (
+        name, *(f"{sum(one['score'] for one in some):.2f}" for some in by_level),
+        f"{sum(one['score'] for one in each):.2f}", percent(mean(one["certain"] for one in each)), percent(right),
+    )  # fmt: skip

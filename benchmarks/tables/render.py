@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.tables.archives import array_jobs, cost_model, dask_tasks, generation, integrity, kills
-from benchmarks.tables.bench import steel_plate, tank, tension
+from benchmarks.tables.bench import steel_plate, tank, tank_learned, tension
 from benchmarks.tables.conditioned import conditioned, context_growth, cost, laws
 from benchmarks.tables.darcy import darcy
 from benchmarks.tables.design import design
@@ -86,6 +86,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "tension-long": tension,
     "steel-plate": steel_plate,
     "tank": tank,
+    "tank-learned": tank_learned,
     "pumping": pumping,
     "others": others,
     "solids-trial": solids,

@@ -143,6 +143,18 @@ def test_ten_times_the_noise_leaves_larger_deviations(two_bodies):
     assert np.all(noisy.deviation_at(places) > 1.02 * law.deviation_at(places))
 
 
+def test_what_is_expected_stays_where_nothing_is_measured_and_gives_way_where_voltages_object(two_bodies):
+    def elsewhere(points):  # a body where there is water
+        return 1.5 * (np.hypot(points[:, 0] - 1.0, points[:, 1] - 0.35) < 0.25)
+
+    here = np.array([[1.0, 0.35], [1.1, 0.4], [0.9, 0.3]])
+    corrected = inversion()(two_bodies, expected=elsewhere).field_at(here)
+    assert np.all(np.abs(corrected) < 0.67)
+    deaf = replace(two_bodies, noise=1e3)
+    assert np.abs(inversion()(deaf, expected=elsewhere).field_at(here) - elsewhere(here)).max() < 0.05
+    assert np.abs(inversion()(deaf).field_at(here)).max() < 0.05
+
+
 def test_what_cannot_be_is_refused():
     specimen, zeros = tank(), np.zeros((COUNT, COUNT - 1))
     with pytest.raises(PairsError, match="sum to 0"):

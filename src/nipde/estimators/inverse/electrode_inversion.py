@@ -4,6 +4,7 @@ What is fitted are differences to the reference: y = V - V₀ + F(background). A
 every electrode's contact, are linearised and integrated out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, log
@@ -23,6 +24,8 @@ from nipde.estimators.inverse.output_error import Linearised, Values
 from nipde.estimators.inverse.plateaus import Plateaus, phase_of
 from nipde.physics.triangles import triangulated
 
+#: φ at points.
+Expected = Callable[[Float[np.ndarray, "point 2"]], Float[np.ndarray, " point"]]
 #: Newton steps for the conductivity of the background, at most.
 BACKGROUND_STEPS = 30
 
@@ -47,36 +50,24 @@ class ElectrodeInversion:
     steps: int = 12
     longest: float = 0.6
 
-    def __call__(self, tests: ElectrodeTests) -> "ElectrodeLaw":
-        """φ of least misfit and penalty."""
+    def __call__(self, tests: ElectrodeTests, *, expected: Expected | None = None) -> "ElectrodeLaw":
+        """φ of least misfit and penalty; what is expected of it at points is 0 everywhere if not given."""
         low, high = np.array(tests.specimen.shape.region.bounds).reshape(2, 2)
         nodes = material_grid(tests.specimen.shape, self.material)
         mesh = triangulated(tests.specimen.shape, float((high - low).max()) / self.triangles)
         system, differences = system_of(tests)
         solver = ElectrodeSolver(nodes, system, mesh, nodes=nodes)
-        background, empty = self._background(solver, tests)
+        level, empty = background(solver, tests)
         half = float((high - low).max()) / 2
+        points = np.stack([at.ravel() for at in nodes.coordinates], axis=-1) + low
         model = Plateaus(
-            nodes, background, self.contrast, self.steepness, self.weight, self.length * half
-        )  # α ∫|∇φ|² has no unit in the plane
+            nodes, level, self.contrast, self.steepness, self.weight, self.length * half,
+            0.0 if expected is None else expected(points),
+        )  # fmt: skip  # α ∫|∇φ|² has no unit in the plane
         variance = tests.noise**2 + (self.share * differences) ** 2
         system = replace(system, values=differences + empty, weights=system.weights / variance)
         parameters, near, system = self._fitted(model, solver, system)
         return ElectrodeLaw(tests, model, parameters, near, system)
-
-    def _background(self, solver: ElectrodeSolver, tests: ElectrodeTests) -> tuple[float, Values]:
-        """log σ of the body without inclusions, by the reference, and the voltages that it gives."""
-        model, shown = Homogeneous(solver.nodes), combined(tests).reduced(tests.reference)
-        unit = solver.predicted(model, np.zeros(1))
-        parameters = np.array([log(np.sqrt(np.sum(unit**2) / np.sum(shown**2)))])  # exact without contacts
-        for _ in range(BACKGROUND_STEPS):
-            near = solver.linearised(model, parameters)
-            slope = near.jacobian[0]
-            step = float(np.sum(slope * (shown - near.predicted)) / np.sum(slope**2))
-            parameters = parameters + np.clip(step, -2.0, 2.0)
-            if abs(step) < 1e-6:
-                break
-        return float(parameters[0]), solver.predicted(model, parameters)
 
     def _fitted(
         self, model: Plateaus, solver: ElectrodeSolver, system: ElectrodeSystem
@@ -124,7 +115,7 @@ class ElectrodeLaw:
 
     def field_at(self, points: Float[np.ndarray, "point 2"]) -> Float[np.ndarray, " point"]:
         """φ."""
-        return np.asarray(self._at(points) @ self.parameters)
+        return np.asarray(self._at(points) @ self.model.field(self.parameters))
 
     def phase_at(self, points: Float[np.ndarray, "point 2"], *, threshold: float = 0.67) -> Int[np.ndarray, " point"]:
         """-1: less conductive than the background, 1: more, 0: the background."""
@@ -155,6 +146,21 @@ class ElectrodeLaw:
         """rᵀ P r over the number of readings."""
         residual = self.system.values - self.near.predicted
         return float(np.sum(residual * self.system.weighted(residual))) / self.system.count
+
+
+def background(solver: ElectrodeSolver, tests: ElectrodeTests) -> tuple[float, Values]:
+    """log σ of the body without inclusions, by the reference, and the voltages that it gives."""
+    model, shown = Homogeneous(solver.nodes), combined(tests).reduced(tests.reference)
+    unit = solver.predicted(model, np.zeros(1))
+    parameters = np.array([log(np.sqrt(np.sum(unit**2) / np.sum(shown**2)))])  # exact without contacts
+    for _ in range(BACKGROUND_STEPS):
+        near = solver.linearised(model, parameters)
+        slope = near.jacobian[0]
+        step = float(np.sum(slope * (shown - near.predicted)) / np.sum(slope**2))
+        parameters = parameters + np.clip(step, -2.0, 2.0)
+        if abs(step) < 1e-6:
+            break
+    return float(parameters[0]), solver.predicted(model, parameters)
 
 
 def _objective(model: Plateaus, parameters: Parameters, predicted: Values, system: ElectrodeSystem) -> float:

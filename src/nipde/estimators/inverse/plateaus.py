@@ -20,7 +20,7 @@ class Plateaus(FieldAtNodes):
     """log b = background + A/2 (tanh k(φ - 1) + tanh k(φ + 1)): φ below -1, between, above 1 are the three phases.
 
     As the contrast is given, the data decide sizes; values of φ around 0 change nothing, which takes halos away. The
-    prior is Gaussian: ½ α ∫ |∇φ|² + φ²/l².
+    prior is Gaussian: ½ α ∫ |∇θ|² + θ²/l² of what is fitted, θ = φ less what is expected.
     """
 
     background: float = 0.0
@@ -30,23 +30,29 @@ class Plateaus(FieldAtNodes):
     #: α and l.
     weight: float = 4.0
     length: float = 0.3
+    #: φ at the nodes before anything is measured.
+    expected: Float[np.ndarray, " node"] | float = 0.0
 
     def log_coefficient(
         self, parameters: Parameters, interpolation: sparse.csr_array
     ) -> tuple[AtPoints, sparse.csr_array]:
         """Of the interpolated φ."""
-        field = interpolation @ parameters
+        field = interpolation @ self.field(parameters)
         down, up = np.tanh(self.steepness * (field - 1)), np.tanh(self.steepness * (field + 1))
         slope = self.contrast * self.steepness / 2 * (2 - down**2 - up**2)
         log = self.background + self.contrast / 2 * (down + up)
         return log, sparse.csr_array(sparse.diags_array(slope) @ interpolation)
+
+    def field(self, parameters: Parameters) -> Parameters:
+        """φ at the nodes."""
+        return parameters + self.expected
 
     def log_variance(self, parameters: Parameters, interpolation: sparse.csr_array, variance: VarianceOf) -> AtPoints:
         """To first order."""
         return variance(self.log_coefficient(parameters, interpolation)[1])
 
     def penalty(self, parameters: Parameters) -> float:
-        """½ φᵀ R φ."""
+        """½ θᵀ R θ."""
         return float(parameters @ (self._precision @ parameters)) / 2
 
     def quadratic(self, parameters: Parameters) -> tuple[sparse.csr_array, Parameters]:

@@ -1,0 +1,1 @@
+"""Phases at points by a network that was trained on simulations."""
