@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import cos, pi
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,15 +17,19 @@ from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from nipde.context.electrode_tests import ElectrodeTests
+from nipde.errors import CheckpointError
 from nipde.estimators.inverse.linearised_images import NODES, LinearisedImages
 from nipde.estimators.segmentation.electrode_segmentation import channels_of
 from nipde.estimators.segmentation.network import PHASES, SegmentationConfig, SegmentationNetwork
+from nipde.records import reading
 from nipde.training.electrode_phantoms import Phantoms
+from nipde.weights import checkpoint
 
 #: Steps between files, and those in which the rate rises.
 KEPT, RISE = 500, 50
 #: Longest gradient, share of the first rate that is left at the end.
 LONGEST, LEFT = 1.0, 0.02
+OPTIMISER = "optimiser"
 #: Symmetric views of phantoms: these, and their electrodes, turned or mirrored.
 View = Callable[[Phantoms, np.random.Generator], Phantoms]
 
@@ -85,7 +88,7 @@ class SegmentationTraining:
         torch.manual_seed(seed)
         linear = [LinearisedImages.of(tests, nodes=nodes) for tests in levels]
         network = SegmentationNetwork(config or SegmentationConfig(images=linear[0].operators.shape[0]))
-        state, losses = _State(network, folder / f"seed-{seed}.pt", of=self), list[float]()
+        state, losses = _State(network, folder / f"seed-{seed}.safetensors", of=self), list[float]()
         while state.step < self.steps:
             drawn = self._drawn(linear, levels, phantoms, view, np.random.default_rng([seed, state.step]))
             losses.append(state.advanced(*drawn, rate=self._rate(state.step)))
@@ -132,12 +135,11 @@ class _State:
         self.network, self.path, self.step = network, path, 0
         self.average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(of.average))
         self.optimiser = torch.optim.AdamW(network.parameters(), of.rate, weight_decay=of.decay)
-        self.parts: dict[str, Any] = {"network": network, "averaged": self.average, "optimiser": self.optimiser}
         if path.is_file():
-            saved = torch.load(path, weights_only=True)
-            self.step = saved.pop("step")
-            for name, state in saved.items():
-                self.parts[name].load_state_dict(state)
+            tensors, record = checkpoint.load(path)
+            with reading(f"{path} is no state of this training", CheckpointError, expected="a state"):
+                self._restore(tensors)
+                self.step = record["step"]
 
     @property
     def found(self) -> SegmentationNetwork:
@@ -161,7 +163,25 @@ class _State:
 
     def write(self) -> None:
         """Whole or not at all."""
+        tensors = {f"{name}.{key}": value for name, part in self._parts.items() for key, value in part.items()}
+        for place, moments in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"{OPTIMISER}.{place}.{kind}": value for kind, value in moments.items()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_suffix(".part")
-        torch.save({name: one.state_dict() for name, one in self.parts.items()} | {"step": self.step}, beside)
-        beside.replace(self.path)
+        checkpoint.save(self.path, tensors, {"step": self.step})
+
+    @property
+    def _parts(self) -> dict[str, dict[str, Tensor]]:
+        return {"network": self.network.state_dict(), "averaged": self.average.state_dict()}
+
+    def _restore(self, tensors: dict[str, Tensor]) -> None:
+        parts: dict[str, dict[str, Tensor]] = {"network": {}, "averaged": {}, OPTIMISER: {}}
+        for key, value in tensors.items():
+            name, rest = key.split(".", 1)
+            parts[name][rest] = value
+        self.network.load_state_dict(parts["network"])
+        self.average.load_state_dict(parts["averaged"])
+        moments: dict[int, dict[str, Tensor]] = {}
+        for key, value in parts[OPTIMISER].items():
+            place, kind = key.split(".")
+            moments.setdefault(int(place), {})[kind] = value
+        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": moments})
