@@ -18,7 +18,8 @@ from benchmarks.timing import in_fresh_process
 from nipde.data.archive import BY_SYSTEM
 from nipde.data.cluster import local_cluster
 from nipde.data.darcy import DarcyRecipe
-from nipde.data.generation import generate, keep_freed_memory
+from nipde.data.freed_memory import keep_freed_memory
+from nipde.data.generation import generate
 from nipde.data.layout import metadata_files, stored, write_shard
 from nipde.data.plan import Plan
 from nipde.data.storage import Storage

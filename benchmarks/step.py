@@ -16,7 +16,7 @@ from torch import Tensor
 from benchmarks.peak_memory import peak_bytes
 from benchmarks.timing import in_fresh_process, in_turns
 from nipde.context.pairs import Pairs
-from nipde.data.generation import keep_freed_memory
+from nipde.data.freed_memory import keep_freed_memory
 from nipde.estimators.paper import fourier_attention as parts
 from nipde.estimators.paper import nips as tiling
 from nipde.estimators.paper.attention import coupling, linear_attention

@@ -14,7 +14,8 @@ import torch
 from nipde.context.sampling import Sampler
 from nipde.data.archive import Archive
 from nipde.data.darcy import DarcyRecipe
-from nipde.data.generation import generate, keep_freed_memory
+from nipde.data.freed_memory import keep_freed_memory
+from nipde.data.generation import generate
 from nipde.data.plan import Plan
 from nipde.training.feed import Source
 from nipde.training.fit import KEEP_BYTES, fit

@@ -5,25 +5,22 @@ returns it at once, so continuing is nothing but running everything again. The m
 records. Seeds belong to systems, never to workers.
 """
 
-import ctypes
 import os
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from nipde.atomic import PARTIAL
 from nipde.data.archive import METADATA_BYTES, Archive
 from nipde.data.checked_json import parsed
 from nipde.data.cluster import working
+from nipde.data.freed_memory import keep_freed_memory
 from nipde.data.layout import chunk_key, encode, file_sizes, layout_of, metadata_files, write_shard
 from nipde.data.manifest import MANIFEST, PROGRESS, Manifest, ShardRecord, digest_of, sha256, versions
 from nipde.data.plan import Plan
 from nipde.data.storage import MISSING, Storage
 from nipde.errors import ArchiveError, IntegrityError
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's numbers for mallopt
-#: Blocks up to this size, and this much free memory, stay with the process.
-KEEP_BYTES = 64 * 2**20
 #: Called with (systems that became ready, of which computed just now) after every shard.
 Progress = Callable[[int, int], None]
 
@@ -191,18 +188,3 @@ def _root(storage: Storage) -> bytes | None:
         return storage.read("zarr.json", 0, METADATA_BYTES)
     except (*MISSING, IntegrityError):
         return None
-
-
-@cache
-def keep_freed_memory(free: int = KEEP_BYTES) -> bool:
-    """Ask the C library to keep up to `free` freed bytes for the next system; False where it has no such switch.
-
-    By default it returns them to the kernel, which clears every page again on the next use; dask's workers do so
-    eagerly and spend a large part of a small solve on it (figures: docs/explanation/design.md).
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError, TypeError):  # TypeError: Windows has no library of the process itself
-        return False
-    # Only what glibc returns 1 for took effect; its largest mmap threshold is 32 MiB.
-    return bool(mallopt(_MMAP_THRESHOLD, KEEP_BYTES // 2) and mallopt(_TRIM_THRESHOLD, free))

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 
 from nipde.atomic import PARTIAL
 from nipde.context.sampling import places_of
-from nipde.data.generation import keep_freed_memory
+from nipde.data.freed_memory import keep_freed_memory, return_freed_memory
 from nipde.errors import StoppedEarly, TrainingError
 from nipde.training.callbacks import Log, Saver, Selector, listening
 from nipde.training.loop import Callback, train
@@ -43,7 +43,7 @@ def fit(
     Of several archives every step draws one. Under torchrun `space` processes share the rows of every sample's grid.
     `device` is where to compute; CUDA by default if there is one.
     """
-    keep_freed_memory(KEEP_BYTES)
+    keep_freed_memory(KEEP_BYTES) if recipe.tile_rows is None else return_freed_memory()
     archives = gathered(data)
     folder = Path(out)
     with joined(device, space=space) as group, _locked(folder) if group.rank == 0 else nullcontext():
