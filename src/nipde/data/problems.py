@@ -15,6 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from nipde.data.checked_json import conforms
+from nipde.data.conduction_3d import Conduction3DRecipe
 from nipde.data.darcy import DarcyRecipe, MixedDarcyRecipe
 from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
 from nipde.data.recipe import HiddenField, RandomLoads, Recipe, option
@@ -68,6 +69,7 @@ PROBLEMS: dict[str, type[Recipe]] = {
         DarcyRecipe,
         MixedDarcyRecipe,
         ReferenceDarcyRecipe,
+        Conduction3DRecipe,
         AdvectionRecipe,
         MechanicalMnistRecipe,
         TissueRecipe,

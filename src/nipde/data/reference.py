@@ -92,7 +92,7 @@ class ReferenceDarcyRecipe(Recipe):
                 expected=f"relative residual <= {RESIDUAL_LIMIT:g}", got=f"{residual.max():.2e}",
                 remedy="lower the contrast",
             )  # fmt: skip
-        hidden = _geometric_mean_around_nodes(fine.astype(np.float64), self.refine)
+        hidden = mean_around_nodes(fine, self.refine)
         return self.system(
             hidden[None], loads, responses.astype(self.precision), seed=seed, fine=fine[None],
             parameters=(self.contrast, self.anisotropy), diagnostics={"residual": residual},
@@ -198,14 +198,13 @@ def _wells(rng: Generator, grid: Grid, count: int) -> Loads:
     return rates
 
 
-def _geometric_mean_around_nodes(fine: Cells, refine: int) -> Float[np.ndarray, "x y"]:
-    """Over the cells nearest to every node of the grid: those within half a spacing."""
-    half = max(refine // 2, 1)
-    sums = np.pad(np.log(fine), ((1, 0), (1, 0))).cumsum(0).cumsum(1)
-    ends = [np.arange(0, length + 1, refine) for length in fine.shape]
-    (left, right), (low, high) = (
-        (np.maximum(end - half, 0), np.minimum(end + half, length))
-        for end, length in zip(ends, fine.shape, strict=True)
-    )
-    total = sums[np.ix_(right, high)] - sums[np.ix_(left, high)] - sums[np.ix_(right, low)] + sums[np.ix_(left, low)]
-    return np.exp(total / np.outer(right - left, high - low))
+def mean_around_nodes(fine: Float[np.ndarray, "*cell"], refine: int) -> Float[np.ndarray, "*space"]:
+    """Geometric, over the cells nearest to every node of the grid: those within half a spacing along every axis."""
+    half, total = max(refine // 2, 1), np.log(fine.astype(np.float64))
+    for axis, length in enumerate(fine.shape):
+        sums = np.insert(total.cumsum(axis), 0, 0.0, axis)
+        ends = np.arange(0, length + 1, refine)
+        left, right = np.maximum(ends - half, 0), np.minimum(ends + half, length)
+        widths = (right - left).reshape(-1, *(1,) * (fine.ndim - 1 - axis))
+        total = (sums.take(right, axis) - sums.take(left, axis)) / widths
+    return np.exp(total)
