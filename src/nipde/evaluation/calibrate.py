@@ -25,7 +25,7 @@ from nipde.estimators.conditioned.calibration import Calibration, Stratum, noise
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.evaluation.evaluate import BATCH
 from nipde.evaluation.protocol import choose, pairs_of
-from nipde.evaluation.truth import face_mean_of
+from nipde.evaluation.truth import states_coefficient
 
 #: The strata, the levels, and how many queries of a system count.
 PAIRS, NOISE = (3, 5, 10, 20, 50, 100), (0.0, 0.002, 0.01, 0.03, 0.05)
@@ -62,7 +62,7 @@ def calibrated(
     calibrated.calibration = None
     table, scores = [], []
     edges = calibrated.with_piecewise_constant_prior() if piecewise_constant else calibrated
-    known = calibrated.infers_coefficient and face_mean_of(archive) is not None
+    known = calibrated.infers_coefficient and states_coefficient(archive)
     for context in sorted(pairs):
         row = []
         for share in sorted(noise):

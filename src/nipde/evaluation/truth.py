@@ -4,8 +4,10 @@ import numpy as np
 import torch
 
 from nipde.data.archive import Archive
+from nipde.data.conduction_3d import Conduction3DRecipe
 from nipde.data.darcy import FACE_MEANS, DarcyFlow
 from nipde.data.recipe import LinearLaw
+from nipde.data.reference import ReferenceDarcyRecipe
 from nipde.data.system import System
 from nipde.discretisation.links import FaceMean
 from nipde.kernels.dense import DenseKernel
@@ -15,6 +17,11 @@ def face_mean_of(archive: Archive) -> FaceMean | None:
     """The face mean of an archive of Darcy flow; None for other problems."""
     recipe = archive.plan.recipe
     return FACE_MEANS[recipe.face_mean] if isinstance(recipe, DarcyFlow) else None
+
+
+def states_coefficient(archive: Archive) -> bool:
+    """Whether the hidden field is the b of -∇·(b∇u) = f at the nodes."""
+    return isinstance(archive.plan.recipe, DarcyFlow | ReferenceDarcyRecipe | Conduction3DRecipe)
 
 
 def true_laws(archive: Archive, read: System) -> list[LinearLaw]:

@@ -19,6 +19,7 @@ from nipde.context.pairs import Pairs
 from nipde.discretisation.checkerboard import fix_checkerboard_gauge
 from nipde.errors import PairsError
 from nipde.estimators.conditioned.equation_error_fit import EquationErrorFit, GaussianPrior, Linearised
+from nipde.estimators.conditioned.material_posterior import MaterialPosterior
 from nipde.estimators.conditioned.prior import PriorEstimate, PriorNet
 from nipde.estimators.conditioned.whitening import Whitened
 from nipde.grid import Axis, Grid
@@ -32,8 +33,6 @@ DRIFT_PRECISION, DRIFT_SMOOTHNESS = 4.0, 0.01
 JUMP_COST, SMALL_JUMP, JUMP_PRECISION, JUMP_STEPS = 10.0, 0.02, 1e-3, 6
 #: The same of the field of least total variation.
 VARIATION_COST, VARIATION_STEPS = 100.0, 4
-#: Values of all pairs that one block of columns of a posterior may hold.
-BLOCK = 2**24
 
 #: From jump² + ε² to the smoothness of a link.
 LinkSmoothness = Callable[[Tensor], Tensor]
@@ -179,7 +178,7 @@ class _Fitted:
     before: GaussianPrior
 
     @torch.no_grad()
-    def posterior(self, number: int, coefficient: Float[Tensor, "*space"]) -> "MaterialPosterior":
+    def posterior(self, number: int, coefficient: Float[Tensor, "*space"]) -> MaterialPosterior:
         """Of one system, whose coefficient in physical units is given."""
         one = slice(number, number + 1)
         fit = EquationErrorFit(self.fit.pairs[one], model_error=self.model_error, mean_power=self.fit.mean_power)
@@ -191,64 +190,6 @@ class _Fitted:
         """Responses of the fitted coefficients, all systems at once."""
         pairs = self.fit.pairs
         return _kernel(pairs.grid, self.coefficients, self.fit.mean_power).predict(pairs.loads)[:, :, 0]
-
-
-@dataclass(frozen=True, eq=False)
-class MaterialPosterior:
-    """Of one system: the linearised residual at the estimate, the prior of the network, and the one before any data.
-
-        H = JᵀQJ + P + DᵀqD,    deviation(x) = √(H⁻¹)(x, x),    identifiable(x) = 1 - (JᵀQJ + B)⁻¹(x, x) / B⁻¹(x, x)
-
-    Both need all columns of a matrix as large as the grid: for up to some thousand nodes.
-    """
-
-    view: Linearised
-    prior: GaussianPrior
-    #: B is its precision.
-    before: GaussianPrior
-    #: b itself, in the unit of load · length² / response.
-    coefficient: Float[Tensor, "*space"]
-
-    @torch.no_grad()
-    def deviation(self) -> Float[Tensor, "*space"]:
-        """Standard deviation of log b at every node."""
-        return self._variance(self._precision(self.prior) + self._data).sqrt()
-
-    @torch.no_grad()
-    def identifiable(self) -> Float[Tensor, "*space"]:
-        """0 where the pairs do not determine b, 1 where they do."""
-        before = self._precision(self.before)
-        return (1 - self._variance(before + self._data) / self._variance(before)).clamp(0, 1)
-
-    @cached_property
-    def _data(self) -> Float[Tensor, "number number"]:
-        """JᵀQJ; columns in blocks."""
-        block = max(1, BLOCK // self.view.residual[0].numel())
-        return torch.cat([self.view.normal(some).flatten(1) for some in self._columns.split(block)])
-
-    def _precision(self, prior: GaussianPrior) -> Float[Tensor, "number number"]:
-        return prior.product(self.view.fit.links, self._columns).flatten(1)
-
-    @cached_property
-    def _columns(self) -> Float[Tensor, "number coefficient *space"]:
-        point = self.view.point[0]
-        return torch.eye(point.numel(), dtype=point.dtype, device=point.device).view(-1, *point.shape)
-
-    def _variance(self, precision: Float[Tensor, "number number"]) -> Float[Tensor, "*space"]:
-        """Diagonal of the inverse, the material's part."""
-        point = self.view.point[0]
-        precision = precision.double()
-        precision = (precision + precision.mT) / 2
-        # Its size varies over many orders: scaled to a unit diagonal before it is factored.
-        scale = precision.diagonal().rsqrt()
-        rounding = (
-            torch.finfo(point.dtype).eps
-            * len(scale)
-            * torch.eye(len(scale), dtype=precision.dtype, device=precision.device)
-        )
-        lower = torch.linalg.cholesky(precision * scale[:, None] * scale + rounding)
-        inverse = torch.cholesky_inverse(lower).diagonal()
-        return (inverse * scale.square()).view(point.shape)[0].to(point)
 
 
 def _kernel(grid: Grid, coefficients: Tensor, mean_power: Tensor) -> EllipticKernel:

@@ -35,6 +35,18 @@ Coefficients = Float[Tensor, "system coefficient *space"]
 
 
 @dataclass(frozen=True, eq=False)
+class White:
+    """White numbers z, `draws` of them for every number of one system: `white * root` has the covariance root²."""
+
+    draws: int
+    generator: torch.Generator
+    like: Tensor
+
+    def __mul__(self, root: Float[Tensor, "1 *space"]) -> Float[Tensor, "draw *space"]:
+        return root * torch.randn(self.draws, *root.shape[1:], generator=self.generator).to(self.like)
+
+
+@dataclass(frozen=True, eq=False)
 class GaussianPrior:
     """exp -½[Σ p w (θ - mean)² + Σ_links q (Dθ)²]: `precision` p, `smoothness` q, w the volume of a cell.
 
@@ -66,6 +78,11 @@ class GaussianPrior:
         """Of the precision matrix."""
         own = self._link_smoothness(links)
         return self.precision * links.volume + links.scattered(own, own)
+
+    def drawn(self, links: TensorLinks, white: "White") -> Float[Tensor, "draw coefficient *space"]:
+        """Vectors whose covariance is the precision matrix: (p w)^½ z + Dᵀ q^½ z'."""
+        own = white * (self.precision * links.volume).sqrt()
+        return own + links.divergence(tuple(white * q.sqrt() for q in self._link_smoothness(links)))
 
     def _link_smoothness(self, links: TensorLinks) -> list[Tensor]:
         values = links.means(self.smoothness) if self.links is None else self.links
@@ -166,6 +183,10 @@ class Linearised:
         """Q of some of the pairs."""
         waves = self.fit.waves
         return waves.synthesis(waves.analysis(outflow / self.fit.links.volume) * self.fit.weights[:, pairs])
+
+    def drawn(self, white: "White") -> Float[Tensor, "draw coefficient *space"]:
+        """Vectors Jᵀ Q^½ z, whose covariance is Jᵀ Q J."""
+        return self.sensitivity.vjp(self.fit.waves.synthesis(white * self.fit.weights.sqrt()))
 
     def information(self) -> Float[Tensor, "system coefficient *space"]:
         """The diagonal of Jᵀ Q J, roughly."""
