@@ -96,19 +96,19 @@ def test_columns_in_blocks_are_the_same_columns(model, monkeypatch):
 # What moves it
 
 
-@pytest.mark.parametrize("shape", [(13, 11), (6, 7, 6)], ids=["2d", "3d"])
+@pytest.mark.parametrize("shape", [(9, 8), (5, 6, 5)], ids=["2d", "3d"])
 def test_draws_have_the_deviations_of_all_columns(monkeypatch, shape):
     grid = Grid(tuple(Axis(nodes) for nodes in shape))
     torch.manual_seed(0)
     model = ConditionedNIPS(dimension=grid.dimension, channels=4).double().eval().requires_grad_(False)
     found = model(pairs_of(grid, noise=0.03)).posterior
     expected, told = found.deviation(), found.identifiable()
-    for name, value in (("DENSE", 10), ("DRAWS", 600), ("STEPS", 200), ("BLOCK", 40_000)):
+    for name, value in (("DENSE", 10), ("DRAWS", 300), ("STEPS", 60), ("BLOCK", 100_000)):
         monkeypatch.setattr(f"nipde.estimators.conditioned.material_posterior.{name}", value)
     ratio = found.deviation() / expected
-    assert 0.97 < float(ratio.mean()) < 1.03
-    assert 0.015 < float(ratio.std()) < 0.04  # about 1/√1200
-    assert float((found.identifiable() - told).abs().max()) < 0.05
+    assert 0.95 < float(ratio.mean()) < 1.05
+    assert 0.02 < float(ratio.std()) < 0.06  # about 1/√600
+    assert float((found.identifiable() - told).abs().max()) < 0.1
     assert torch.equal(found.deviation(), found.deviation())
 
 

@@ -19,7 +19,7 @@ from nipde.estimators.conditioned.equation_error_fit import GaussianPrior, Linea
 #: Unknowns up to which all columns are made; more are drawn.
 DENSE = 3000
 #: Draws, steps of conjugate gradients of each, and the seed.
-DRAWS, STEPS, SEED = 32, 60, 0
+DRAWS, STEPS, SEED = 24, 50, 0
 #: Values of all pairs that one block of columns may hold.
 BLOCK = 2**24
 
