@@ -24,6 +24,7 @@ from benchmarks.tables.reference import reference
 from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
 from benchmarks.tables.solvers import physics, random_fields, solves
+from benchmarks.tables.three_dimensions import three_dimensions
 from benchmarks.tables.training import interruptions, processes, spread, throughput
 from benchmarks.tables.uncertainty import uncertainty
 
@@ -73,6 +74,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "uncertainty": uncertainty,
     "posterior": posterior,
     "posterior-coverage": coverage,
+    "three-dimensions": three_dimensions,
     "darcy-trial": darcy,
     "darcy-quick": darcy,
     "darcy-standard": darcy,
