@@ -25,6 +25,8 @@ def run(words: list[str]) -> int:
         help="archive whose validation systems give bands and outlier test; none without",
     )  # fmt: skip
     options.add_argument("--systems", type=whole(), default=None, help="validation systems to use, at most")
+    options.add_argument("--pairs", type=list[int], default=list(PAIRS), help="numbers of pairs to calibrate for")
+    options.add_argument("--noise", type=list[float], default=list(NOISE), help="shares of noise to calibrate for")
     options.add_argument(
         "--piecewise-constant", type=bool, default=False, help="whether its materials are of few phases"
     )
@@ -38,11 +40,11 @@ def run(words: list[str]) -> int:
                 expected="weights of ConditionedNIPS to calibrate", got=type(model).__name__, remedy="leave --calibrate"
             )
         # A context must leave queries.
-        pairs = [count for count in PAIRS if count < len(archive.load_indices("validation"))]
+        pairs = [count for count in arguments.pairs if count < len(archive.load_indices("validation"))]
         systems = len(archive.indices("validation")[: arguments.systems])
-        with progress("calibrating", len(pairs) * len(NOISE) * systems) as advance:
+        with progress("calibrating", len(pairs) * len(arguments.noise) * systems) as advance:
             model = calibrated(
-                model, archive, pairs=pairs, systems=arguments.systems, progress=advance,
+                model, archive, pairs=pairs, noise=arguments.noise, systems=arguments.systems, progress=advance,
                 piecewise_constant=arguments.piecewise_constant,
             )  # fmt: skip
     publish(model, arguments.out, about=arguments.about, limits=arguments.limits, history=history(arguments.run))
