@@ -19,10 +19,10 @@ def three_dimensions(measured: dict[str, Any]) -> str:
         ]  # fmt: skip
     head = ("material", "by", "systems", "held-out error", "mean error of log b", "nodes in the right phase",
             "responses within bands", "log b within bands")  # fmt: skip
-    bands = measured["rows"][-1]["material_within_systems"]
+    nodes, pairs, bands = measured["nodes"], measured["pairs"], measured["rows"][-1]["material_within_systems"]
     return table(head, rows) + (
-        f"\n{measured['nodes']}³ nodes, {measured['pairs']} pairs, noise {percent(measured['noise'])}, contrasts 2 to 10;"
-        f" bands of {percent(measured['level'])}, those of log b on {bands} systems.\n"
+        f"\n{nodes}³ nodes, {pairs} pairs, noise {percent(measured['noise'])}, contrasts 2 to 10; bands of "
+        f"{percent(measured['level'])}, those of log b on {bands} systems.\n"
     )
 
 
