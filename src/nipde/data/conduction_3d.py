@@ -12,13 +12,11 @@ import numpy as np
 from jaxtyping import Float
 from numpy.random import Generator
 
-from nipde.data.recipe import Loads, Recipe, option, streams
-from nipde.data.reference import mean_around_nodes
+from nipde.data.finer_mesh import FinerMeshRecipe, mean_around_nodes
+from nipde.data.recipe import Loads, option, streams
 from nipde.data.system import Quantities, Quantity, System
-from nipde.discretisation.interpolation import interpolated
-from nipde.errors import ArchiveError, SolverError
+from nipde.errors import ArchiveError
 from nipde.grid import Grid
-from nipde.physics.balance import RESIDUAL_LIMIT
 from nipde.physics.finite_elements import FiniteElements
 from nipde.physics.random_fields import GaussianField
 
@@ -27,7 +25,7 @@ LOAD_WAVES = 8
 
 
 @dataclass(frozen=True)
-class Conduction3DRecipe(Recipe):
+class Conduction3DRecipe(FinerMeshRecipe):
     """-∇·(b∇u) = f in the unit cube, u = 0 on its sides, by finite elements on a finer mesh; phases or log-normal b."""
 
     problem: ClassVar[str] = "conduction-3d"
@@ -47,8 +45,6 @@ class Conduction3DRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.shared_loads:
-            raise ArchiveError(expected="loads of each system's own", got="shared loads", remedy="leave them out")
         if not (1 <= self.refine <= 8 and 0 <= self.log_normal_share <= 1 and self.level > 0 and self.field_tau > 0):
             raise ArchiveError(
                 expected="refine from 1 to 8, log_normal_share from 0 to 1, level > 0, field_tau > 0",
@@ -66,16 +62,6 @@ class Conduction3DRecipe(Recipe):
         """The unit cube with Dirichlet conditions on all sides."""
         return Grid.uniform((self.nodes,) * 3)
 
-    @cached_property
-    def mesh(self) -> Grid:
-        """Nodes of the solver."""
-        return self.grid.refine(self.refine)
-
-    @property
-    def fine_shape(self) -> tuple[int, ...]:
-        """Cells of the solver's mesh."""
-        return tuple(axis.intervals for axis in self.mesh.axes)
-
     @property
     def quantities(self) -> Quantities:
         """Heat, for instance."""
@@ -89,18 +75,8 @@ class Conduction3DRecipe(Recipe):
         """Solve on the mesh, restrict to the grid."""
         log_normal, contrast, fine = self._material(rng)
         alpha, functions = self._functions(streams(seed)[1])
-        if not np.array_equal(self.mesh.restrict(functions, to=self.grid).astype(self.precision), loads[:, 0]):
-            functions = interpolated(loads[:, 0].astype(np.float64), self.grid, to=self.mesh, kind="cosine")
         law = FiniteElements(self.mesh, fine.astype(np.float64))
-        moments = law.moments(functions)
-        solution = law.solve_moments(moments)
-        residual = law.residual(moments, solution)
-        if not np.all(residual <= RESIDUAL_LIMIT):
-            raise SolverError(
-                expected=f"relative residual <= {RESIDUAL_LIMIT:g}", got=f"{residual.max():.2e}",
-                remedy="lower the contrast",
-            )  # fmt: skip
-        responses = self.mesh.restrict(solution, to=self.grid)[:, None].astype(self.precision)
+        responses, residual = self.solved(law, law.moments(self.functions_of(loads, functions)))
         return self.system(
             mean_around_nodes(fine, self.refine)[None], loads, responses, seed=seed, fine=fine[None],
             parameters=(float(log_normal), contrast, alpha), diagnostics={"residual": residual},

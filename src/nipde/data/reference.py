@@ -14,12 +14,11 @@ import numpy as np
 from jaxtyping import Float
 from numpy.random import Generator
 
-from nipde.data.recipe import Loads, Recipe, option, streams
+from nipde.data.finer_mesh import FinerMeshRecipe, mean_around_nodes
+from nipde.data.recipe import Loads, option, streams
 from nipde.data.system import Quantities, Quantity, System
-from nipde.discretisation.interpolation import interpolated
-from nipde.errors import ArchiveError, SolverError
+from nipde.errors import ArchiveError
 from nipde.grid import Grid
-from nipde.physics.balance import RESIDUAL_LIMIT
 from nipde.physics.finite_elements import FiniteElements
 from nipde.physics.random_fields import GaussianField
 
@@ -32,13 +31,12 @@ LoadKind = Literal["rough", "middle", "smooth", "bumps", "wells"]
 
 
 @dataclass(frozen=True)
-class ReferenceDarcyRecipe(Recipe):
+class ReferenceDarcyRecipe(FinerMeshRecipe):
     """-∇·(b∇p) = g as in darcy, solved by finite elements on a finer mesh; b keeps its details below the grid."""
 
     problem: ClassVar[str] = "darcy-reference"
     parameter_names: ClassVar[tuple[str, ...]] = ("contrast", "anisotropy")
 
-    refine: int = option(8, "cells of the solver's mesh per spacing of the grid, along every axis")
     family: Family = option("two-phase", "kind of material")
     loads: LoadKind = option("middle", "kind of loads; wells are point sources at nodes")
     contrast: float = option(4.0, "ratio of the two phases; of a log-normal material, between ± 1 deviation")
@@ -46,8 +44,6 @@ class ReferenceDarcyRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.shared_loads:
-            raise ArchiveError(expected="loads of each system's own", got="shared loads", remedy="leave them out")
         if not (1 <= self.refine <= 64 and 1 <= self.contrast < np.inf and 0 < self.anisotropy < np.inf):
             raise ArchiveError(
                 expected="refine from 1 to 64, contrast >= 1, anisotropy > 0",
@@ -58,16 +54,6 @@ class ReferenceDarcyRecipe(Recipe):
     def grid(self) -> Grid:
         """The unit square with Dirichlet conditions on all sides."""
         return Grid.uniform(self.nodes)
-
-    @cached_property
-    def mesh(self) -> Grid:
-        """Nodes of the solver."""
-        return self.grid.refine(self.refine)
-
-    @property
-    def fine_shape(self) -> tuple[int, ...]:
-        """Cells of the solver's mesh."""
-        return tuple(axis.intervals for axis in self.mesh.axes)
 
     @property
     def quantities(self) -> Quantities:
@@ -85,16 +71,10 @@ class ReferenceDarcyRecipe(Recipe):
         fine = (MATERIALS[self.family](rng, self.mesh, self.contrast)).astype(self.precision)
         law = FiniteElements(self.mesh, fine.astype(np.float64), self.anisotropy)
         moments = self._moments(law, loads, streams(seed)[1])
-        solution = law.solve_moments(moments)
-        responses, residual = self.mesh.restrict(solution, to=self.grid)[:, None], law.residual(moments, solution)
-        if not np.all(residual <= RESIDUAL_LIMIT):
-            raise SolverError(
-                expected=f"relative residual <= {RESIDUAL_LIMIT:g}", got=f"{residual.max():.2e}",
-                remedy="lower the contrast",
-            )  # fmt: skip
+        responses, residual = self.solved(law, moments)
         hidden = mean_around_nodes(fine, self.refine)
         return self.system(
-            hidden[None], loads, responses.astype(self.precision), seed=seed, fine=fine[None],
+            hidden[None], loads, responses, seed=seed, fine=fine[None],
             parameters=(self.contrast, self.anisotropy), diagnostics={"residual": residual},
         )  # fmt: skip
 
@@ -107,10 +87,7 @@ class ReferenceDarcyRecipe(Recipe):
             moments = np.zeros((len(loads), *self.mesh.shape))
             self.mesh.restrict(moments, to=self.grid)[:] = rates[:, 0]
             return moments
-        functions = self._functions(rng)
-        if not np.array_equal(self.mesh.restrict(functions, to=self.grid).astype(self.precision), loads[:, 0]):
-            functions = interpolated(loads[:, 0].astype(np.float64), self.grid, to=self.mesh, kind="cosine")
-        return law.moments(functions)
+        return law.moments(self.functions_of(loads, self._functions(rng)))
 
     def _functions(self, rng: Generator) -> Nodes:
         """Loads at the nodes of the mesh."""
@@ -196,15 +173,3 @@ def _wells(rng: Generator, grid: Grid, count: int) -> Loads:
     rates = np.zeros((count, 1, *grid.shape))
     rates[np.arange(count), 0, places[:, 0], places[:, 1]] = 1.0
     return rates
-
-
-def mean_around_nodes(fine: Float[np.ndarray, "*cell"], refine: int) -> Float[np.ndarray, "*space"]:
-    """Geometric, over the cells nearest to every node of the grid: those within half a spacing along every axis."""
-    half, total = max(refine // 2, 1), np.log(fine.astype(np.float64))
-    for axis, length in enumerate(fine.shape):
-        sums = np.insert(total.cumsum(axis), 0, 0.0, axis)
-        ends = np.arange(0, length + 1, refine)
-        left, right = np.maximum(ends - half, 0), np.minimum(ends + half, length)
-        widths = (right - left).reshape(-1, *(1,) * (fine.ndim - 1 - axis))
-        total = (sums.take(right, axis) - sums.take(left, axis)) / widths
-    return np.exp(total)

@@ -4,10 +4,9 @@ import numpy as np
 import torch
 
 from nipde.data.archive import Archive
-from nipde.data.conduction_3d import Conduction3DRecipe
 from nipde.data.darcy import FACE_MEANS, DarcyFlow
+from nipde.data.finer_mesh import FinerMeshRecipe
 from nipde.data.recipe import LinearLaw
-from nipde.data.reference import ReferenceDarcyRecipe
 from nipde.data.system import System
 from nipde.discretisation.links import FaceMean
 from nipde.kernels.dense import DenseKernel
@@ -21,7 +20,7 @@ def face_mean_of(archive: Archive) -> FaceMean | None:
 
 def states_coefficient(archive: Archive) -> bool:
     """Whether the hidden field is the b of -∇·(b∇u) = f at the nodes."""
-    return isinstance(archive.plan.recipe, DarcyFlow | ReferenceDarcyRecipe | Conduction3DRecipe)
+    return isinstance(archive.plan.recipe, DarcyFlow | FinerMeshRecipe)
 
 
 def true_laws(archive: Archive, read: System) -> list[LinearLaw]:
