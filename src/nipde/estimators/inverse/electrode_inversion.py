@@ -64,9 +64,9 @@ class ElectrodeInversion:
             nodes, level, self.contrast, self.steepness, self.weight, self.length * half,
             0.0 if expected is None else expected(points),
         )  # fmt: skip  # α ∫|∇φ|² has no unit in the plane
-        noise = (
-            np.asarray(tests.noise) if np.ndim(tests.noise) == 0 else combined(tests).reduced(np.asarray(tests.noise))
-        )
+        noise = tests.noise
+        if isinstance(noise, np.ndarray):
+            noise = np.where(system.weights > 0, combined(tests).reduced(noise), 1.0)
         variance = noise**2 + (self.share * differences) ** 2
         system = replace(system, values=differences + empty, weights=system.weights / variance)
         parameters, near, system = self._fitted(model, solver, system)

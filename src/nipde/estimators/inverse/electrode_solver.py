@@ -2,7 +2,7 @@
 
     A = Bᵀ diag(c) B: gradients in triangles with c = area · σ, and on electrodes u - U with c = length / impedance
 
-Injections enter by the singular vectors of their currents: what these do not span is noise. With gaps they stay as they are.
+Injections enter by the singular vectors of their currents: what these do not span is noise. Gaps keep them as they are.
 """
 
 from dataclasses import dataclass, replace
