@@ -40,6 +40,8 @@ def read(
     nodes: int | Sequence[int] | None = None,
     scale: str | None = None,
     outline: str | Path | None = None,
+    outline_layer: str | None = None,
+    outline_pixel: str | None = None,
     parts: Mapping[str, PartDescription] | None = None,
     specimen: str | None = None,
     date: str | None = None,
@@ -51,8 +53,9 @@ def read(
 
     `units` gives units by role (`x`, `load`, `response`) or by name of an array, where files do not state them.
     `response` and `load` name the arrays, one for each component; `nodes` is the grid that scattered points go to;
-    `scale` is the size of a pixel, such as `0.05 mm/px`. `outline` is a file with the outline of the specimen, and
-    `parts` says what holds on parts of it, such as `{"left": PartDescription("dirichlet")}`. `specimen` is its name and
+    `scale` is the size of a pixel, such as `0.05 mm/px`. `outline` is a file with the outline of the specimen,
+    `outline_layer` its layer in a drawing and `outline_pixel` the size of a pixel of a picture; `parts` says what holds
+    on parts of it, such as `{"left": PartDescription("dirichlet")}`. `specimen` is its name and
     `date` the day of the measurement, such as `2026-11-03`, for the report. Everything else stands in a `Description`;
     what is given here comes before it. `limits` bound the time and memory that a file may take. A TOML
     file may name files in its folder and below; `files_anywhere` lifts that.
@@ -77,7 +80,10 @@ def read(
         for key, value in given.items()
         if value is not None
     }
-    texts = {"scale": scale, "outline": outline, "specimen": specimen, "date": date}
+    texts = {
+        "scale": scale, "outline": outline, "outline_layer": outline_layer, "outline_pixel": outline_pixel,
+        "specimen": specimen, "date": date,
+    }  # fmt: skip
     changed |= {key: str(value) for key, value in texts.items() if value is not None}
     changed |= {"units": {**description.units, **(units or {})}, "parts": {**description.parts, **(parts or {})}}
     described = replace(description, **changed)
@@ -101,7 +107,10 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
     units = files[0].units
     data, outline, on_outline = [one for file in files for one in file.data], None, list[Note]()
     if description.outline is not None:
-        outline = Outline.read(description.outline, description.parts, length=files[0].length)
+        outline = Outline.read(
+            description.outline, description.parts, length=files[0].length, unit=units.length,
+            layer=description.outline_layer, pixel=description.outline_pixel,
+        )  # fmt: skip
         data, on_outline = outline.within(data)
     with naming(*(raw.path.name for raw in raws)):
         gridded, on_grid = to_grid(data, description, length=files[0].length, outline=outline)
