@@ -29,6 +29,11 @@ from nipde.measurements.rigid_motion import remove_rigid_motion
 from nipde.measurements.sandbox import DEFAULT_LIMITS, Limits
 
 Names = str | Sequence[str]
+#: Files with a reader of their own.
+ELSEWHERE = {
+    ".cmp": ("a campaign of pumping tests", "pumping_tests.PumpingCampaign"),
+    ".ohm": ("a survey of resistances", "resistance_survey.ResistanceSurvey"),
+}
 
 
 def read(
@@ -68,11 +73,11 @@ def read(
             raise MeasurementError("read", expected="a TOML file or a Description", got="both", remedy="leave one out")
         description = Description.from_toml(paths[0], files_anywhere=files_anywhere)
         paths = [Path(name) for name in description.files]
-    if any(one.suffix.lower() == ".cmp" for one in paths):
-        raise MeasurementError(
-            expected="tables or arrays", got="a campaign of pumping tests",
-            remedy="read it with nipde.measurements.pumping_tests.PumpingCampaign.read",
-        )  # fmt: skip
+    for suffix, (what, reader) in ELSEWHERE.items():
+        if any(one.suffix.lower() == suffix for one in paths):
+            raise MeasurementError(
+                expected="tables or arrays", got=what, remedy=f"read it with nipde.measurements.{reader}.read"
+            )
     description = description or Description()
     given = {"response": response, "load": load, "nodes": nodes}
     changed: dict[str, Any] = {
