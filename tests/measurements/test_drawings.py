@@ -152,6 +152,26 @@ def test_other_layers_may_hold_what_is_no_outline(tmp_path):
     assert len(read_outline(drawing(tmp_path / "plate.dxf", draw)).shape.rings) == 2
 
 
+def test_corners_that_are_drawn_twice_are_one(tmp_path):
+    def draw(model):
+        model.add_lwpolyline([*SQUARE, SQUARE[0], SQUARE[0]], close=True)
+
+    shape = read_outline(drawing(tmp_path / "plate.dxf", draw)).shape
+    assert len(shape.rings[0]) == 4
+
+
+def test_a_polyline_that_ends_where_it_began_is_closed(tmp_path):
+    def draw(model):
+        model.add_lwpolyline([*SQUARE, (1e-9, 0)])
+
+    assert read_outline(drawing(tmp_path / "plate.dxf", draw)).shape.region.area == pytest.approx(800)
+
+
+def there_and_back(model):
+    model.add_line((0, 0), (4, 0))
+    model.add_line((4, 0), (0, 0))
+
+
 def gap(model):
     model.add_lwpolyline([(0, 0), (4, 0), (4, 4)])
     model.add_line((4, 4.1), (0, 0))
@@ -181,6 +201,7 @@ def in_a_block(model):
 @pytest.mark.parametrize(
     ("draw", "fields"),
     [
+        (there_and_back, {"expected": "three or more corners"}),
         (gap, {"got": "an open end at", "remedy": "close the outline"}),
         (crossing, {"expected": "does not cross itself"}),
         (island, {"expected": "one region", "got": "nested"}),
@@ -256,6 +277,7 @@ def test_a_measurement_in_metres_with_a_drawing_in_millimetres(tmp_path):
         parts={"left": PartDescription("dirichlet")},
     )  # fmt: skip
     assert found.specimen is not None
+    assert "Coordinates of the outline are in mm." in found.interpretation()
     assert found.specimen.shape.region.area == pytest.approx((800 - pi * 9) * 1e-6, rel=1e-5)
 
 

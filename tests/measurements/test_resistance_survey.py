@@ -10,6 +10,7 @@ from nipde.estimators.inverse.electrode_inversion import ElectrodeInversion
 from nipde.estimators.inverse.electrode_solver import ElectrodeSolver, system_of
 from nipde.estimators.inverse.material_grid import material_grid
 from nipde.estimators.inverse.material_models import MaternField
+from nipde.measurements.read import read
 from nipde.measurements.resistance_survey import ResistanceSurvey
 from nipde.measurements.sandbox import Limits
 from nipde.physics.triangles import triangulated
@@ -65,11 +66,24 @@ def test_resistances_and_errors_of_every_kind_of_column(tmp_path, columns, row, 
     np.testing.assert_allclose(survey.deviations, [deviation], rtol=1e-14)
 
 
+def test_tabs_and_comments_as_pygimli_writes_them(tmp_path):
+    text = "# A profile\n# over a dump.\n3# Number of sensors\n#x\tz\n0\t1.5\n2\t1\n4\t1e-1\n"
+    text += "1# Number of data\n#a\tb\tm\tn\ti\tv\tstd/%\n1\t2\t3\t1\t5e-005\t-0.01\t3\n"
+    survey = ResistanceSurvey.read(write(tmp_path / "line.ohm", text))
+    np.testing.assert_array_equal(survey.positions, [[0, 1.5], [2, 1], [4, 0.1]])
+    np.testing.assert_allclose([survey.resistances, survey.deviations], [[-200], [6]], rtol=1e-14)
+
+
 def test_columns_may_stand_in_any_order_and_invalid_data_are_left_out(tmp_path):
     rows = [[1, 7.5, 3, 4, 1, 2], [0, np.nan, 3, 4, 2, 5]]
     survey = ResistanceSurvey.read(write(tmp_path / "line.ohm", unified(POSITIONS, rows, columns="valid r m n a b")))
     np.testing.assert_array_equal(survey.electrodes, [[0, 1, 2, 3]])
     np.testing.assert_array_equal(survey.resistances, [7.5])
+
+
+def test_read_names_the_reader_of_surveys(tmp_path):
+    with refused(got="a survey of resistances", remedy="ResistanceSurvey.read"):
+        read(write(tmp_path / "line.ohm", PLAIN))
 
 
 def test_infinitely_far_electrodes_are_kept_and_topography_is_left_alone(tmp_path):
@@ -247,6 +261,14 @@ def test_surveys_with_too_many_dipoles_are_refused():
     rows = [rng.permutation(40)[:4] for _ in range(600)]
     with refused(expected="at most 20,000", remedy="part of the survey"):
         survey_of(positions, rows).tests(DISC, survey_of(positions, rows), width=0.005, thickness=1.0)
+
+
+def test_electrodes_on_a_hill_are_those_of_the_ground_too():
+    positions = np.array([(x, 0.3 * np.sin(x / 3)) for x in np.arange(12.0)])
+    section = Shape.polygon([*positions.tolist(), (11, -8), (0, -8)])
+    survey = survey_of(positions)
+    with pytest.warns(UserWarning, match="three dimensions"):
+        survey.tests(section, survey, width=0.1, thickness=1.0)
 
 
 def test_flow_from_the_surface_of_the_ground_is_warned_of_and_does_not_fit_the_plane():

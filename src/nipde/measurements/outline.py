@@ -73,6 +73,8 @@ class Outline:
     source: Source
     shape: Shape
     parts: Mapping[str, PartDescription]
+    #: Unit of its coordinates that the file states.
+    unit: str | None = None
 
     @property
     def name(self) -> str:
@@ -105,7 +107,7 @@ class Outline:
                 name, expected="a part whose value is given", got="none: responses are known up to a constant only",
                 remedy=f"say which of {', '.join(shape.parts)} is held, such as --dirichlet {some}=0",
             )  # fmt: skip
-        return cls(Source(printable(name), "outline", file.sha256), shape, parts)
+        return cls(Source(printable(name), "outline", file.sha256), shape, parts, file.unit)
 
     def within(self, data: Sequence[PointData]) -> tuple[list[PointData], list[Note]]:
         """Points inside or on the outline, and others with a load alone; a few are left out with a warning."""
@@ -194,7 +196,8 @@ class Outline:
         length = "" if units.length == "1" else f" {units.length}"
         inside, holes = specimen.shape.holds_nodes(grid), len(self.shape.rings) - 1
         area = f"{self.shape.region.area:.4g}{length}{'^2' if length else ''}"
-        texts = [f"Outline: area {area}, {holes} holes; {inside.sum()} of {inside.size} nodes lie inside."]
+        texts = [f"Coordinates of the outline are in {self.unit}."] if self.unit else []
+        texts += [f"Outline: area {area}, {holes} holes; {inside.sum()} of {inside.size} nodes lie inside."]
         texts += [
             f"Part {part!r}, {line.length:.4g}{length} long: {_words(specimen.condition(part), part, case)}"
             + (", and what is described for each test." if part in described else ".")

@@ -121,7 +121,8 @@ def _rings_of_layer(contents: Contents, layer: str | None) -> list[np.ndarray]:
 
 def _nested(rings: list[np.ndarray]) -> Shape:
     """The largest is the outline of the specimen, the others those of its holes."""
-    outer = int(np.argmax([Polygon(ring).area for ring in rings]))
+    areas = [abs(np.sum(ring[:, 0] * np.roll(ring[:, 1], 1) - ring[:, 1] * np.roll(ring[:, 0], 1))) for ring in rings]
+    outer = int(np.argmax(areas))
     return Shape.polygon(rings[outer], holes=[ring for number, ring in enumerate(rings) if number != outer])
 
 

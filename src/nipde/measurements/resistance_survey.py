@@ -28,8 +28,8 @@ _UNIFIED = Format("ohm", "nipde.measurements.formats.ohm", (".ohm", ".dat", ".sh
 MOST = 20_000
 #: Resistance of a contact over a usual one between electrodes, where no contact impedance is given.
 NO_CONTACT = 1e-6
-#: Width of the electrodes' positions across a line over their length along it, below which they are on a line.
-STRAIGHT = 1e-3
+#: Share of the outline without an electrode, beyond which they may be those of a survey from the surface of the ground.
+ONE_SIDE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +132,11 @@ class ResistanceSurvey:
                 "width", expected=f"electrodes apart along the outline: less than {gaps.min():.3g} m", got=width,
                 remedy="give the width of an electrode along the outline",
             )  # fmt: skip
+        if gaps.max() > ONE_SIDE * ring.length:
+            warnings.warn(
+                "All electrodes are on one side of the outline. Results are right only if they span the thickness of a "
+                "flat body; current from the surface of the ground flows in three dimensions.", stacklevel=3,
+            )  # fmt: skip
         names = [f"electrode {number + 1}" for number in range(len(points))]
         for name, place in zip(names, places, strict=True):
             start = (place - width / 2) / ring.length % 1
@@ -151,12 +156,6 @@ class ResistanceSurvey:
             points = np.delete(points, 1 if 1 in same else same[0], axis=1)
         if points.shape[1] != 2:
             raise MeasurementError(expected="positions x z, or x y", got="x alone", remedy="add the other coordinate")
-        along, across = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-        if across <= STRAIGHT * along:
-            warnings.warn(
-                "All electrodes are on one line. Results are right only if they span the whole thickness of a flat "
-                "body; current from the surface of the ground flows in three dimensions.", stacklevel=4,
-            )  # fmt: skip
         return points
 
     def _by_injection(self, injections: np.ndarray, readings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

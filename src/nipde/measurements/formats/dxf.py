@@ -93,7 +93,8 @@ def parse(path: Path, *, values: int) -> Contents:
         rings += [(layer, ring) for ring in closed]
         if end is not None:
             contents.note(f"open/{layer}", end)
-    for number, (layer, ring) in enumerate(rings):
+    for number, (layer, corners) in enumerate(rings):
+        ring = corners[np.any(corners != np.roll(corners, 1, axis=0), axis=1)]  # no corner twice in a row
         contents.reserve(f"ring {number}", ring.shape)
         contents.add(f"ring {number}", ring, unit=unit)
         contents.note(f"ring {number}", layer)

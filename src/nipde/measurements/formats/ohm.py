@@ -21,7 +21,9 @@ from nipde.measurements.formats import Contents
 
 AXES = ("x", "y", "z")
 ELECTRODES = ("a", "b", "m", "n")
-ALIASES = {"c1": "a", "c2": "b", "p1": "m", "p2": "n", "ra": "rhoa"}
+ALIASES = {
+    "c1": "a", "c2": "b", "p1": "m", "p2": "n", "ra": "rhoa", "rho_a": "rhoa", "v": "u", "error": "err", "std": "err"
+}  # fmt: skip
 #: What is meant where columns have no names.
 UNNAMED = ["a", "b", "m", "n", "rhoa", "err"]
 #: Unit of a column -> what its values are multiplied with; the first is that of a column without a unit.
