@@ -8,6 +8,7 @@ and of its resistive pixels, 21 in all at best; the winner has 15.24 (published)
 
 import hashlib
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from nipde.context.electrode_tests import ElectrodeTests
 from nipde.discretisation.parts import Specimen, Terminal
 from nipde.errors import NipdeError
 from nipde.estimators.inverse.electrode_inversion import ElectrodeInversion, ElectrodeLaw
+from nipde.measurements.electrode_voltages import ElectrodeVoltages
 from nipde.measurements.parse import parse
 from nipde.shape import Shape
 
@@ -68,15 +70,6 @@ def tank() -> Specimen:
     return Specimen(shape, {name: Terminal(IMPEDANCE) for name in names})
 
 
-def voltages(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Voltages (injection, reading), currents (injection, electrode), patterns (reading, electrode)."""
-    arrays = parse(path).arrays
-    currents, patterns = (np.asarray(arrays[key if key in arrays else other], dtype=float)
-                          for key, other in (("Inj", "Injref"), ("Mpat", "Mpat")))  # fmt: skip
-    values = np.asarray(arrays["Uel" if "Uel" in arrays else "Uelref"], dtype=float).reshape(currents.shape[1], -1)
-    return values, currents.T, patterns.T
-
-
 def truth(path: Path) -> np.ndarray:
     """Labels of the pixels."""
     return np.asarray(parse(path).arrays["truth"]).astype(int)
@@ -87,10 +80,9 @@ def evaluation(folder: Path) -> list[tuple[int, str, ElectrodeTests, np.ndarray]
     specimen, found = tank(), []
     for level in LEVELS:
         place = folder / "Evaluation" / f"level{level}"
-        reference = voltages(place / "ref.mat")[0]
+        reference = ElectrodeVoltages.read(place / "ref.mat")
         for phantom in PHANTOMS:
-            values, currents, patterns = voltages(place / f"data{phantom}.mat")
-            tests = ElectrodeTests.from_arrays(specimen, currents, patterns, values, reference, noise=NOISE)
+            tests = ElectrodeVoltages.read(place / f"data{phantom}.mat").tests(specimen, reference, noise=NOISE)
             known = truth(folder / "EvaluationGroundTruths" / f"level_{level}" / f"{phantom}_true.mat")
             found.append((level, f"{level}-{phantom}", tests, known))
     return found
@@ -99,14 +91,13 @@ def evaluation(folder: Path) -> list[tuple[int, str, ElectrodeTests, np.ndarray]
 def training(folder: Path) -> list[tuple[int, str, ElectrodeTests, np.ndarray]]:
     """The four training phantoms with the gaps of every level."""
     specimen, found = tank(), []
-    reference, currents, patterns = voltages(folder / "TrainingData" / "ref.mat")
+    reference = ElectrodeVoltages.read(folder / "TrainingData" / "ref.mat")
     for level in LEVELS:
-        gaps = np.isnan(voltages(folder / "Evaluation" / f"level{level}" / "data1.mat")[0])
+        gaps = np.isnan(ElectrodeVoltages.read(folder / "Evaluation" / f"level{level}" / "data1.mat").voltages)
         for number in range(1, 5):
-            values = voltages(folder / "TrainingData" / f"data{number}.mat")[0]
-            tests = ElectrodeTests.from_arrays(
-                specimen, currents, patterns, np.where(gaps, np.nan, values), reference, noise=NOISE
-            )
+            body = ElectrodeVoltages.read(folder / "TrainingData" / f"data{number}.mat")
+            tests = body.tests(specimen, reference, noise=NOISE)
+            tests = replace(tests, voltages=np.where(gaps, np.nan, tests.voltages))
             found.append((level, f"{level}-{number}", tests, truth(folder / "GroundTruths" / f"true{number}.mat")))
     return found
 

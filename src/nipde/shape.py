@@ -4,7 +4,6 @@ The outline is made of rings, the outer one first, and every side of a ring has 
 was given. Positions are in the unit of length of the grid, from the same origin.
 """
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,15 +17,13 @@ from shapely.geometry import LineString, MultiLineString, Polygon, box
 from shapely.geometry.base import BaseGeometry
 from shapely.ops import substring
 
-from nipde.errors import GridError, needing
+from nipde.errors import GridError
 from nipde.grid import Grid
 
 #: The part of the outline that no other part names.
 REST = "rest"
 #: Distance from the outline at which a line is still on it, as a share of the specimen's size.
 ON = 1e-6
-#: Bytes of a file with an outline.
-LARGEST = 2**26
 #: Length of a side that gets the name of the box's, as a share of it.
 LEAST_SIDE = 0.1
 Points = Float[np.ndarray, "point axis"]
@@ -95,42 +92,16 @@ class Shape:
         return cls.polygon(region.exterior.coords, holes=[ring.coords for ring in region.interiors])
 
     @classmethod
-    def read(cls, path: str | Path) -> Self:
-        """From a file.
+    def read(cls, path: str | Path, *, layer: str | None = None, pixel: str | None = None) -> "Shape":
+        """From a file, in its own coordinates.
 
         GeoJSON: a polygon, and lines with a property `name`, its parts. CSV: x and y of its corners. A mesh that meshio
-        reads, such as .msh, .vtk or .inp: its outline.
+        reads, such as .msh, .vtk or .inp: its outline. DXF: closed outlines, of one `layer`. PNG, TIFF or BMP: a dark
+        specimen on a light ground, or the other way round; `pixel` is the size of a pixel, such as `0.1 mm`.
         """
-        path = Path(path)
-        if not path.is_file() or path.stat().st_size > LARGEST:
-            got = "no such file" if not path.is_file() else f"{path.stat().st_size:,} bytes"
-            raise GridError(
-                path.name, expected=f"a file of at most {LARGEST:,} bytes", got=got, remedy="check the outline"
-            )
-        if path.suffix.lower() not in (".csv", ".geojson", ".json"):
-            return cls.of(shapely.union_all(_elements(path)))
-        if path.suffix.lower() == ".csv":
-            return cls.polygon(_corners(path))
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            features = content.get("features", [content if "geometry" in content else {"geometry": content}])
-            geometries = [
-                (shapely.from_geojson(json.dumps(one["geometry"])), (one.get("properties") or {}).get("name"))
-                for one in features
-            ]
-        except (ValueError, AttributeError, TypeError, KeyError, shapely.errors.GEOSException) as error:
-            raise GridError(
-                path.name, expected="GeoJSON with a polygon, or a .csv of corners", got=str(error).split("\n")[0],
-                remedy="export the outline again",
-            ) from error  # fmt: skip
-        regions = [geometry for geometry, _ in geometries if isinstance(geometry, Polygon)]
-        if len(regions) != 1:
-            raise GridError(path.name, expected="one polygon", got=len(regions), remedy="keep that of the specimen")
-        shape = cls.of(regions[0])
-        for geometry, name in geometries:
-            if isinstance(geometry, LineString | MultiLineString) and name:
-                shape = shape.with_part(str(name), geometry)
-        return shape
+        from nipde.measurements.outline_file import read_outline
+
+        return read_outline(path, layer=layer, pixel=pixel).shape
 
     def with_part(self, name: str, piece: BaseGeometry | Where) -> Self:
         """The outline along a line, or where a function of x and y is true, gets this name."""
@@ -259,39 +230,6 @@ def cells_of(grid: Grid) -> np.ndarray:
     edges = [(np.arange(axis.nodes + 1) - 0.5) * axis.spacing for axis in grid.axes]
     low, high = (np.meshgrid(*(one[part] for one in edges), indexing="ij") for part in (slice(-1), slice(1, None)))
     return np.asarray(shapely.box(*(each.ravel() for each in (*low, *high))))
-
-
-def _corners(path: Path) -> Points:
-    """The first two columns of a table, with or without a head."""
-    rows = [line.split(",")[:2] for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    try:
-        float(rows[0][0])
-    except (ValueError, IndexError):
-        rows = rows[1:]
-    try:
-        return np.array(rows, dtype=np.float64)
-    except ValueError as error:
-        raise GridError(
-            path.name, expected="two columns of numbers, x and y", got=str(error), remedy="export the corners again"
-        ) from error
-
-
-def _elements(path: Path) -> np.ndarray:
-    """Triangles and quadrilaterals of a mesh."""
-    with needing("meshio", extra="report"):
-        import meshio
-    try:
-        mesh = meshio.read(path)
-    except (Exception, SystemExit) as error:
-        raise GridError(
-            path.name, expected="GeoJSON, a .csv of corners, or a mesh that meshio reads",
-            got=str(error).split("\n")[0] or type(error).__name__, remedy="export the outline again",
-        ) from error  # fmt: skip
-    corners = [mesh.points[block.data[:, : 3 if "triangle" in block.type else 4], :2]
-               for block in mesh.cells if block.type.startswith(("triangle", "quad"))]  # fmt: skip
-    if not corners:
-        raise GridError(path.name, expected="triangles or quadrilaterals", got="none", remedy="export a plane mesh")
-    return np.concatenate([np.asarray(shapely.polygons(each)) for each in corners])
 
 
 def _open(ring: Points) -> Points:

@@ -135,6 +135,41 @@ def test_electrodes_that_are_missing_leave_the_bodies_on_the_other_side(two_bodi
     assert np.mean(phases[near] == 1) > 0.6
 
 
+def test_gaps_anywhere_leave_the_other_voltages(two_bodies):
+    voltages = two_bodies.voltages.copy()
+    voltages[np.random.default_rng(3).random(voltages.shape) < 0.3] = np.nan
+    gaps = replace(two_bodies, voltages=voltages)
+    law = inversion()(gaps)
+    assert law.system.count == gaps.measured.sum()
+    points, phases = phases_on_a_lattice(law)
+    for phase, place in ((1, (-0.4, 0.3)), (-1, (0.45, -0.2))):
+        near = np.hypot(*(points - place).T) < 0.2
+        assert np.mean(phases[near] == phase) > 0.8
+
+
+def test_one_noise_for_every_voltage_is_one_noise_where_injections_are_independent(two_bodies):
+    everywhere = replace(two_bodies, noise=np.full(two_bodies.voltages.shape, NOISE))
+    places = np.array([[1.0, 1.0], [0.6, 1.3], [1.45, 0.8]])
+    one, many = (inversion()(tests) for tests in (two_bodies, everywhere))
+    assert np.abs(one.field_at(places) - many.field_at(places)).max() < 0.1
+    assert one.model.background == pytest.approx(many.model.background, abs=1e-6)
+    assert many.reference_misfit < 0.02
+
+
+def test_a_voltage_of_much_noise_is_as_good_as_a_gap(two_bodies):
+    noise, wrong = np.full(two_bodies.voltages.shape, NOISE), two_bodies.voltages.copy()
+    noise[2, 4] = noise[7, 1] = 1e4
+    wrong[2, 4], wrong[7, 1] = 30.0, -20.0
+    gaps = np.where(noise > 1, np.nan, wrong)
+    places = np.array([[1.0, 1.0], [0.6, 1.3], [1.45, 0.8]])
+    steady = inversion(share=0.0)
+    first = steady(replace(two_bodies, voltages=wrong, noise=noise)).field_at(places)
+    second = steady(replace(two_bodies, voltages=gaps)).field_at(places)
+    third = steady(replace(two_bodies, voltages=gaps, noise=np.where(noise > 1, np.nan, noise))).field_at(places)
+    assert np.abs(first - second).max() < 1e-3
+    assert np.abs(third - second).max() < 1e-9
+
+
 def test_ten_times_the_noise_leaves_larger_deviations(two_bodies):
     places = np.array([[1.0, 1.0], [0.6, 1.3], [1.0, 1.9], [1.45, 0.8]])
     law = inversion()(two_bodies)
@@ -167,6 +202,10 @@ def test_what_cannot_be_is_refused():
         ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, zeros * np.nan, zeros, noise=NOISE)
     with pytest.raises(PairsError, match="noise > 0"):
         ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, zeros, zeros, noise=0.0)
+    with pytest.raises(PairsError, match="noise > 0"):
+        ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, zeros, zeros, noise=zeros)
+    with pytest.raises(ShapeError, match="noise"):
+        ElectrodeTests.from_arrays(specimen, CURRENTS, PATTERNS, zeros, zeros, noise=np.ones(3))
 
 
 def test_the_unit_of_the_voltages_does_not_matter(two_bodies):

@@ -20,7 +20,10 @@ OPTIONS = {
     "--specimen": "name of the specimen, for the report",
     "--date": "day of the measurement, such as 2026-11-03, for the report",
     "--outline": "file with the outline of the specimen, in the coordinates of the measurement: GeoJSON, a csv of its "
-    "corners, or a mesh; sides along its box are left, right, bottom and top, holes are hole 1, hole 2, …",
+    "corners, a mesh, a DXF drawing or a silhouette (png, tiff); sides along its box are left, right, bottom and top, "
+    "holes are hole 1, hole 2, …",
+    "--outline-layer": "layer of a DXF drawing that holds the outline, such as CUT",
+    "--outline-pixel": "size of a pixel of a silhouette, such as '0.1 mm', or '1 px' for camera coordinates",
     "--dirichlet": "parts of the outline where the response is given in all tests, such as left=0,'hole 1'=2.5",
     "--flux": "parts with a flux into the specimen in all tests, such as right=3 (load · length); others have none",
     "--robin": "parts in contact with surroundings at 0, with flux per difference, such as window=12",
@@ -54,6 +57,8 @@ def measurement_of(options: Any) -> Measurement:
         specimen=options.specimen or None,
         date=options.date or None,
         outline=options.outline or None,
+        outline_layer=options.outline_layer or None,
+        outline_pixel=options.outline_pixel or None,
         parts={
             name: made(number)
             for kind, made in PARTS.items()

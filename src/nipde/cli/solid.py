@@ -69,7 +69,8 @@ def discover_solid(options: Any) -> int:
         [options.file, *_names(options.more_files)], bench, units=named_units(options.units),
         response=_names(options.response), scale=options.scale or None, outline=options.outline or None,
         poisson=options.poisson, plane="strain" if options.plane_strain else "stress", noise=options.noise or None,
-        uncertain=tuple(options.uncertain),
+        uncertain=tuple(options.uncertain), outline_layer=options.outline_layer or None,
+        outline_pixel=options.outline_pixel or None,
     )  # fmt: skip
     say(measurement.interpretation())
     with progress("identifying", 1) as advance:

@@ -62,8 +62,11 @@ class Description:
     rigid_motion: bool = False
     #: Loads that are described instead of stored, see `nipde.measurements.loads`.
     loads: tuple[LoadTerm, ...] = ()
-    #: File with the outline of the specimen: GeoJSON, a table of corners, or a mesh, in the coordinates of the files.
+    #: File with the outline of the specimen: GeoJSON, a table of corners, a mesh, a drawing (DXF) or a silhouette, in
+    #: the coordinates of the files; the layer of a drawing, and the size of a pixel of a silhouette, such as `0.1 mm`.
     outline: str | None = None
+    outline_layer: str | None = None
+    outline_pixel: str | None = None
     #: Condition of every part of the outline, see `nipde.measurements.outline`; others are insulated.
     parts: Mapping[str, PartDescription] = field(default_factory=dict)
     #: Name of the specimen, and the day of the measurement, such as 2026-11-03; for the report.

@@ -1,6 +1,5 @@
 """The outline of a specimen: its file, the condition of every part, and what acts on parts in all tests."""
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -17,6 +16,7 @@ from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, Ro
 from nipde.errors import MeasurementError, meant
 from nipde.grid import Axis, Grid
 from nipde.measurements.measurement import Note, Source, printable
+from nipde.measurements.outline_file import read_outline
 from nipde.measurements.point_data import PointData
 from nipde.measurements.units import Units, amount
 from nipde.shape import ON, Shape
@@ -73,6 +73,8 @@ class Outline:
     source: Source
     shape: Shape
     parts: Mapping[str, PartDescription]
+    #: Unit of its coordinates that the file states.
+    unit: str | None = None
 
     @property
     def name(self) -> str:
@@ -80,12 +82,19 @@ class Outline:
         return self.source.name
 
     @classmethod
-    def read(cls, path: str, parts: Mapping[str, PartDescription], *, length: Float[np.ndarray, " axis"]) -> Self:
-        """From a file; sides along the box are left, right, bottom and top. `length` converts its coordinates."""
+    def read(
+        cls, path: str, parts: Mapping[str, PartDescription], *, length: Float[np.ndarray, " axis"], unit: str,
+        layer: str | None = None, pixel: str | None = None,
+    ) -> Self:  # fmt: skip
+        """From a file; sides along the box are left, right, bottom and top.
+
+        `length` converts its coordinates if it does not state their unit, `unit` is what they are converted to.
+        """
         name = Path(path).name
         if len(length) != 2:
             raise MeasurementError(name, expected="a plane specimen", got=f"{len(length)} axes", remedy="leave it out")
-        shape = Shape.read(path).with_sides().transformed(scale=tuple(length))
+        file = read_outline(path, layer=layer, pixel=pixel)
+        shape = file.shape.with_sides().transformed(scale=file.scale(length, unit))
         for part in parts:
             if part not in shape.parts:
                 raise MeasurementError(
@@ -98,8 +107,7 @@ class Outline:
                 name, expected="a part whose value is given", got="none: responses are known up to a constant only",
                 remedy=f"say which of {', '.join(shape.parts)} is held, such as --dirichlet {some}=0",
             )  # fmt: skip
-        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        return cls(Source(printable(name), "outline", digest), shape, parts)
+        return cls(Source(printable(name), "outline", file.sha256), shape, parts, file.unit)
 
     def within(self, data: Sequence[PointData]) -> tuple[list[PointData], list[Note]]:
         """Points inside or on the outline, and others with a load alone; a few are left out with a warning."""
@@ -188,7 +196,8 @@ class Outline:
         length = "" if units.length == "1" else f" {units.length}"
         inside, holes = specimen.shape.holds_nodes(grid), len(self.shape.rings) - 1
         area = f"{self.shape.region.area:.4g}{length}{'^2' if length else ''}"
-        texts = [f"Outline: area {area}, {holes} holes; {inside.sum()} of {inside.size} nodes lie inside."]
+        texts = [f"Coordinates of the outline are in {self.unit}."] if self.unit else []
+        texts += [f"Outline: area {area}, {holes} holes; {inside.sum()} of {inside.size} nodes lie inside."]
         texts += [
             f"Part {part!r}, {line.length:.4g}{length} long: {_words(specimen.condition(part), part, case)}"
             + (", and what is described for each test." if part in described else ".")

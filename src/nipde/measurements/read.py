@@ -29,6 +29,11 @@ from nipde.measurements.rigid_motion import remove_rigid_motion
 from nipde.measurements.sandbox import DEFAULT_LIMITS, Limits
 
 Names = str | Sequence[str]
+#: Files with a reader of their own.
+ELSEWHERE = {
+    ".cmp": ("a campaign of pumping tests", "pumping_tests.PumpingCampaign"),
+    ".ohm": ("a survey of resistances", "resistance_survey.ResistanceSurvey"),
+}
 
 
 def read(
@@ -40,6 +45,8 @@ def read(
     nodes: int | Sequence[int] | None = None,
     scale: str | None = None,
     outline: str | Path | None = None,
+    outline_layer: str | None = None,
+    outline_pixel: str | None = None,
     parts: Mapping[str, PartDescription] | None = None,
     specimen: str | None = None,
     date: str | None = None,
@@ -51,8 +58,9 @@ def read(
 
     `units` gives units by role (`x`, `load`, `response`) or by name of an array, where files do not state them.
     `response` and `load` name the arrays, one for each component; `nodes` is the grid that scattered points go to;
-    `scale` is the size of a pixel, such as `0.05 mm/px`. `outline` is a file with the outline of the specimen, and
-    `parts` says what holds on parts of it, such as `{"left": PartDescription("dirichlet")}`. `specimen` is its name and
+    `scale` is the size of a pixel, such as `0.05 mm/px`. `outline` is a file with the outline of the specimen,
+    `outline_layer` its layer in a drawing and `outline_pixel` the size of a pixel of a picture; `parts` says what holds
+    on parts of it, such as `{"left": PartDescription("dirichlet")}`. `specimen` is its name and
     `date` the day of the measurement, such as `2026-11-03`, for the report. Everything else stands in a `Description`;
     what is given here comes before it. `limits` bound the time and memory that a file may take. A TOML
     file may name files in its folder and below; `files_anywhere` lifts that.
@@ -65,11 +73,11 @@ def read(
             raise MeasurementError("read", expected="a TOML file or a Description", got="both", remedy="leave one out")
         description = Description.from_toml(paths[0], files_anywhere=files_anywhere)
         paths = [Path(name) for name in description.files]
-    if any(one.suffix.lower() == ".cmp" for one in paths):
-        raise MeasurementError(
-            expected="tables or arrays", got="a campaign of pumping tests",
-            remedy="read it with nipde.measurements.pumping_tests.PumpingCampaign.read",
-        )  # fmt: skip
+    for suffix, (what, reader) in ELSEWHERE.items():
+        if any(one.suffix.lower() == suffix for one in paths):
+            raise MeasurementError(
+                expected="tables or arrays", got=what, remedy=f"read it with nipde.measurements.{reader}.read"
+            )
     description = description or Description()
     given = {"response": response, "load": load, "nodes": nodes}
     changed: dict[str, Any] = {
@@ -77,7 +85,10 @@ def read(
         for key, value in given.items()
         if value is not None
     }
-    texts = {"scale": scale, "outline": outline, "specimen": specimen, "date": date}
+    texts = {
+        "scale": scale, "outline": outline, "outline_layer": outline_layer, "outline_pixel": outline_pixel,
+        "specimen": specimen, "date": date,
+    }  # fmt: skip
     changed |= {key: str(value) for key, value in texts.items() if value is not None}
     changed |= {"units": {**description.units, **(units or {})}, "parts": {**description.parts, **(parts or {})}}
     described = replace(description, **changed)
@@ -101,7 +112,10 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
     units = files[0].units
     data, outline, on_outline = [one for file in files for one in file.data], None, list[Note]()
     if description.outline is not None:
-        outline = Outline.read(description.outline, description.parts, length=files[0].length)
+        outline = Outline.read(
+            description.outline, description.parts, length=files[0].length, unit=units.length,
+            layer=description.outline_layer, pixel=description.outline_pixel,
+        )  # fmt: skip
         data, on_outline = outline.within(data)
     with naming(*(raw.path.name for raw in raws)):
         gridded, on_grid = to_grid(data, description, length=files[0].length, outline=outline)

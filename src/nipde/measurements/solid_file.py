@@ -18,6 +18,7 @@ from nipde.measurements.locate import locate
 from nipde.measurements.measurement import Note, Source, as_text, printable
 from nipde.measurements.name import name_arrays
 from nipde.measurements.outline import SMALL, STRAY
+from nipde.measurements.outline_file import OutlineFile, read_outline
 from nipde.measurements.parse import parse
 from nipde.measurements.point_data import PointData
 from nipde.measurements.units import amount, factor
@@ -43,11 +44,12 @@ def read_solid(
     paths: Sequence[str | Path], bench: Bench, *, units: Mapping[str, str] | None = None,
     response: Sequence[str] = (), scale: str | None = None, outline: str | Path | None = None,
     poisson: float | None = None, plane: Plane = "stress", noise: str | float | None = None,
-    uncertain: tuple[Uncertain, ...] = (),
+    uncertain: tuple[Uncertain, ...] = (), outline_layer: str | None = None, outline_pixel: str | None = None,
 ) -> SolidMeasurement:  # fmt: skip
     """Displacements of one or several tests, one file each or one file with all; points may differ between tests.
 
-    `outline` is a file in the coordinates of the points; without it the specimen is the box around them.
+    `outline` is a file in the coordinates of the points, `outline_layer` its layer in a drawing, `outline_pixel` the
+    size of a pixel of a picture; without an outline the specimen is the box around the points.
     """
     if not paths:
         raise MeasurementError("read_solid", expected="at least one file", got="none", remedy="name the files")
@@ -80,7 +82,8 @@ def read_solid(
         ]
         sources.append(Source(printable(raw.path.name), raw.format, raw.sha256))
     assert length is not None
-    shape, on_shape = _shape(outline, data, scaled)
+    drawn = None if outline is None else read_outline(outline, layer=outline_layer, pixel=outline_pixel)
+    shape, on_shape = _shape(drawn, data, scaled, length)
     conditions = conditions_of(bench, shape)
     points, readings, lost = _merged(data, shape)
     if lost:
@@ -97,12 +100,12 @@ def read_solid(
 
 
 def _shape(
-    outline: str | Path | None, data: Sequence[PointData], scaled: Float[np.ndarray, " axis"]
+    outline: OutlineFile | None, data: Sequence[PointData], scaled: Float[np.ndarray, " axis"], length: str
 ) -> tuple[Shape, list[Note]]:
     """From its file, in the coordinates of the first file of points, or the box around these."""
     points = np.concatenate([one.points for one in data])
     if outline is not None:
-        shape = Shape.read(outline).with_sides().transformed(scale=tuple(scaled.tolist()))
+        shape = outline.shape.with_sides().transformed(scale=outline.scale(scaled, length))
         covered = np.ptp(points, axis=0) / np.ptp(shape.rings[0], axis=0)
         if np.all(covered < SMALL):
             raise MeasurementError(

@@ -108,6 +108,12 @@ def amount(value: float | str, *, unit: str, of: str) -> float:
     return float(quantity.magnitude) * factor(_word(quantity.units), unit, of=of)
 
 
+def quantity(text: str, *, of: str) -> tuple[float, str]:
+    """Number and unit of text such as `0.1 mm`."""
+    found = _text_quantity(text, of=of)
+    return float(found.magnitude), _word(found.units)
+
+
 def without_pixels(word: str, scale: str | None, *, of: str) -> tuple[float, str]:
     """Factor and unit that a number in `word` has once pixels are lengths; `scale` is one such as `0.05 mm/px`."""
     if not in_pixels(word):

@@ -64,7 +64,10 @@ class ElectrodeInversion:
             nodes, level, self.contrast, self.steepness, self.weight, self.length * half,
             0.0 if expected is None else expected(points),
         )  # fmt: skip  # α ∫|∇φ|² has no unit in the plane
-        variance = tests.noise**2 + (self.share * differences) ** 2
+        noise = tests.noise
+        if isinstance(noise, np.ndarray):
+            noise = np.where(system.weights > 0, combined(tests).reduced(noise), 1.0)
+        variance = noise**2 + (self.share * differences) ** 2
         system = replace(system, values=differences + empty, weights=system.weights / variance)
         parameters, near, system = self._fitted(model, solver, system)
         return ElectrodeLaw(tests, model, parameters, near, system)
@@ -147,15 +150,24 @@ class ElectrodeLaw:
         residual = self.system.values - self.near.predicted
         return float(np.sum(residual * self.system.weighted(residual))) / self.system.count
 
+    @property
+    def reference_misfit(self) -> float:
+        """‖V₀ - F(background)‖ / ‖V₀‖: far above 0.1 the homogeneous body is not that of the specimen's plane."""
+        empty = self.system.values - system_of(self.tests)[1]
+        shown = combined(self.tests).reduced(self.tests.reference)
+        there = self.system.weights > 0
+        return float(np.linalg.norm((shown - empty)[there]) / np.linalg.norm(shown[there]))
+
 
 def background(solver: ElectrodeSolver, tests: ElectrodeTests) -> tuple[float, Values]:
     """log σ of the body without inclusions, by the reference, and the voltages that it gives."""
-    model, shown = Homogeneous(solver.nodes), combined(tests).reduced(tests.reference)
-    unit = solver.predicted(model, np.zeros(1))
+    model, weights = Homogeneous(solver.nodes), solver.system.weights
+    shown = np.where(weights > 0, combined(tests).reduced(tests.reference), 0.0)
+    unit = weights * solver.predicted(model, np.zeros(1))
     parameters = np.array([log(np.sqrt(np.sum(unit**2) / np.sum(shown**2)))])  # exact without contacts
     for _ in range(BACKGROUND_STEPS):
         near = solver.linearised(model, parameters)
-        slope = near.jacobian[0]
+        slope = weights * near.jacobian[0]
         step = float(np.sum(slope * (shown - near.predicted)) / np.sum(slope**2))
         parameters = parameters + np.clip(step, -2.0, 2.0)
         if abs(step) < 1e-6:

@@ -2,10 +2,10 @@
 
     A = Bᵀ diag(c) B: gradients in triangles with c = area · σ, and on electrodes u - U with c = length / impedance
 
-Injections enter by the singular vectors of their currents: what these do not span is noise.
+Injections enter by the singular vectors of their currents: what these do not span is noise. Gaps keep them as they are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -89,7 +89,10 @@ class ElectrodeSolver(Solver):
 
 @dataclass(frozen=True, eq=False)
 class CombinedInjections:
-    """Injections and readings that are there, injections by singular vectors of their currents."""
+    """Injections and readings that are there, injections by singular vectors of their currents.
+
+    Where voltages have gaps, or a noise of their own each, injections stay as they are.
+    """
 
     injections: Int[np.ndarray, " injection"]
     readings: Int[np.ndarray, " reading"]
@@ -97,31 +100,47 @@ class CombinedInjections:
     mixing: Float[np.ndarray, "injection combined"]
 
     def reduced(self, voltages: Float[np.ndarray, "injection reading"]) -> Values:
-        """Readings × combined injections."""
-        return np.asarray(voltages[np.ix_(self.injections, self.readings)].T @ self.mixing)
+        """Readings × combined injections, NaN at gaps."""
+        there = voltages[np.ix_(self.injections, self.readings)].T
+        gaps = np.isnan(there)
+        return np.where(gaps @ (self.mixing != 0), np.nan, np.where(gaps, 0.0, there) @ self.mixing)
 
 
 def combined(tests: ElectrodeTests) -> CombinedInjections:
-    """Of what was measured; injections and readings with gaps are left out, those with most first."""
+    """Of what was measured."""
     measured = tests.measured
     injections, readings = np.flatnonzero(measured.any(axis=1)), np.flatnonzero(measured.any(axis=0))
-    while not (inside := measured[np.ix_(injections, readings)]).all():  # leave out what has most gaps
+    currents = tests.currents[injections]
+    if np.ndim(tests.noise) or not measured[np.ix_(injections, readings)].all():
+        return CombinedInjections(injections, readings, currents, np.eye(len(injections)))
+    left, sizes, right = np.linalg.svd(currents.T, full_matrices=False)
+    rank = int(np.sum(sizes > RANK * sizes[0]))
+    return CombinedInjections(injections, readings, (left[:, :rank] * sizes[:rank]).T, right[:rank].T)
+
+
+def without_gaps(tests: ElectrodeTests) -> ElectrodeTests:
+    """Injections and readings with gaps are left out, those with most first."""
+    measured = tests.measured
+    injections, readings = np.flatnonzero(measured.any(axis=1)), np.flatnonzero(measured.any(axis=0))
+    while not (inside := measured[np.ix_(injections, readings)]).all():
         by_injection, by_reading = (~inside).mean(axis=1), (~inside).mean(axis=0)
         if by_injection.max() >= by_reading.max():
             injections = np.delete(injections, by_injection.argmax())
         else:
             readings = np.delete(readings, by_reading.argmax())
-    left, sizes, right = np.linalg.svd(tests.currents[injections].T, full_matrices=False)
-    rank = int(np.sum(sizes > RANK * sizes[0]))
-    return CombinedInjections(injections, readings, (left[:, :rank] * sizes[:rank]).T, right[:rank].T)
+    voltages = np.full(measured.shape, np.nan)
+    voltages[np.ix_(injections, readings)] = tests.voltages[np.ix_(injections, readings)]
+    return replace(tests, voltages=voltages)
 
 
 def system_of(tests: ElectrodeTests) -> tuple[ElectrodeSystem, Values]:
-    """With weights of 1, and its differences to the reference."""
+    """With weights of 1, of 0 at gaps, and its differences to the reference."""
     found = combined(tests)
     differences = found.reduced(tests.voltages - tests.reference)
+    weights = np.isfinite(differences).astype(np.float64)
+    differences = np.where(weights > 0, differences, 0.0)
     system = ElectrodeSystem(
-        values=differences, weights=np.ones(differences.shape), tests=tests, currents=found.currents,
+        values=differences, weights=weights, tests=tests, currents=found.currents,
         patterns=tests.patterns[found.readings],
     )  # fmt: skip
     return system, differences

@@ -16,8 +16,15 @@ from jaxtyping import Bool, Float
 
 from nipde.context.electrode_tests import ElectrodeTests
 from nipde.discretisation.links import factorised
+from nipde.errors import PairsError
 from nipde.estimators.inverse.electrode_inversion import background
-from nipde.estimators.inverse.electrode_solver import CombinedInjections, ElectrodeSolver, combined, system_of
+from nipde.estimators.inverse.electrode_solver import (
+    CombinedInjections,
+    ElectrodeSolver,
+    combined,
+    system_of,
+    without_gaps,
+)
 from nipde.estimators.inverse.material_grid import material_grid
 from nipde.estimators.inverse.material_models import MaternField, laplacian
 from nipde.grid import Grid
@@ -48,7 +55,12 @@ class LinearisedImages:
     @classmethod
     def of(cls, tests: ElectrodeTests, *, nodes: int = NODES, triangles: int = 50) -> "LinearisedImages":
         """With so many nodes of the images and triangles along the width."""
-        shape = tests.specimen.shape
+        if np.ndim(tests.noise):
+            raise PairsError(
+                expected="one noise of all voltages", got=f"an array {np.shape(tests.noise)}",
+                remedy="give one number, or use ElectrodeInversion",
+            )  # fmt: skip
+        tests, shape = without_gaps(tests), tests.specimen.shape
         low, high = np.array(shape.region.bounds).reshape(2, 2)
         width = float((high - low).max())
         grid, system = material_grid(shape, nodes - 1), system_of(tests)[0]
@@ -60,7 +72,7 @@ class LinearisedImages:
         jacobian[near.active] = unit * near.jacobian.reshape(len(near.active), -1)
         contacts = np.einsum("rk,ik->kri", system.patterns, system.currents).reshape(len(tests.electrodes), -1)
         errors = np.concatenate([CONTACT * contacts, DRIFT * unit * near.predicted.reshape(1, -1)])
-        operators = _operators(grid, jacobian, errors, noise=tests.noise * unit, length=LENGTH * width / 2)
+        operators = _operators(grid, jacobian, errors, noise=float(tests.noise) * unit, length=LENGTH * width / 2)
         sensitivity = np.linalg.norm(jacobian, axis=1).reshape(grid.shape)
         inside = shape.transformed(shift=tuple(-low)).holds_nodes(grid)
         return cls(grid, combined(tests), unit, operators, sensitivity, inside)
