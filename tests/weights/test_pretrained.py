@@ -7,6 +7,7 @@ import torch
 
 import nipde
 from nipde.cli import main
+from nipde.data.conduction_3d import Conduction3DRecipe
 from nipde.data.darcy import DarcyRecipe, MixedDarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
@@ -26,6 +27,8 @@ EXPECTED = {
 }
 #: These are told nothing of the law, and must beat every linear map.
 SOLIDS = {"mmnist-gated": MechanicalMnistRecipe(pairs=70), "tissue-gated": TissueRecipe(pairs=70)}
+#: In three dimensions.
+CUBE = "conduction-3d"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,7 @@ def made(tmp_path_factory):
 
 
 def test_the_shelf_holds_what_the_documents_name():
-    assert names() == sorted([*EXPECTED, *SOLIDS])
+    assert names() == sorted([*EXPECTED, *SOLIDS, CUBE])
     assert sum(path.stat().st_size for path in SHELF.iterdir()) < 4e6
 
 
@@ -52,6 +55,12 @@ def test_pretrained_weights_are_good(name, made):
     assert found.held_out.mean < worst
 
 
+def test_weights_of_a_cube_are_good_on_data_of_another_discretisation(tmp_path):
+    archive = generate(Plan(Conduction3DRecipe(nodes=11, pairs=20), systems=3, seed=77), tmp_path / "data", workers=1)
+    found = evaluate(load(CUBE), archive, context=15, noise=0.01, part="train", systems=2, inversion=False)
+    assert found.held_out.mean < 0.08
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SOLIDS)
 def test_weights_of_solids_are_better_than_a_linear_map(name, tmp_path):
@@ -61,7 +70,7 @@ def test_weights_of_solids_are_better_than_a_linear_map(name, tmp_path):
     assert ours < 0.7 * linear
 
 
-@pytest.mark.parametrize("name", [*EXPECTED, *SOLIDS])
+@pytest.mark.parametrize("name", [*EXPECTED, *SOLIDS, CUBE])
 def test_cards_say_what_the_weights_are(name):
     told = card(name)
     assert told["name"] == name
