@@ -22,7 +22,7 @@ def with_axes_of(raw: Raw, description: Description) -> tuple[Description, list[
     notes, taken = [], {*description.response, *description.load}
     if raw.format not in CAMERAS and not description.axes_stated and all(names) and not taken & set(names):
         x, y, z = (raw.arrays[name] for name in names)
-        if _are_vectors(x, y, z, raw) or _fill_space(x, y, z):
+        if _are_vectors(x, y, z, raw) or _fill_space(x, y, z, raw.arrays.get(description.pair)):
             description = replace(description, coordinates=tuple(names))
         elif z.shape == x.shape and np.nanmax(z) > np.nanmin(z):
             text = "no two points differ in z alone: left out. If it is an axis: coordinates = "
@@ -40,14 +40,15 @@ def _are_vectors(x: np.ndarray, y: np.ndarray, z: np.ndarray, raw: Raw) -> bool:
     if any(one.size != max(one.shape) for one in (x, y, z)):
         return False
     sizes = x.size, y.size, z.size
-    orders = {4: set(permutations(sizes)), 3: {sizes, sizes[::-1]}}
-    return any(array.shape[-3:] in orders.get(min(array.ndim, 4), ()) for array in raw.arrays.values())
+    orders: dict[int, list[tuple[int, ...]]] = {3: [sizes, sizes[::-1]], 4: list(permutations(sizes))}
+    return any(array.shape[-3:] in orders.get(min(array.ndim, 4), []) for array in raw.arrays.values())
 
 
-def _fill_space(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> bool:
-    """Whether some points share x and y, but not z."""
+def _fill_space(x: np.ndarray, y: np.ndarray, z: np.ndarray, pair: np.ndarray | None) -> bool:
+    """Whether some points of a pair share x and y, but not z."""
     if not x.shape == y.shape == z.shape:
         return False
-    points = np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)
+    number = pair if pair is not None and pair.shape == x.shape else np.zeros(x.shape)
+    points = np.stack([one.ravel() for one in (number, x, y, z)], axis=1)
     points = points[np.isfinite(points).all(axis=1)]
-    return len(np.unique(points, axis=0)) > len(np.unique(points[:, :2], axis=0))
+    return len(np.unique(points, axis=0)) > len(np.unique(points[:, :3], axis=0))
