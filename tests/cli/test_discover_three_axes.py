@@ -58,6 +58,12 @@ def test_a_box_becomes_a_folder(block, weights, tmp_path, capsys):
     assert main(["verify", str(tmp_path / "found")]) == 0
 
 
+def test_check_draws_the_planes(block, tmp_path, capsys):
+    assert main(["check", str(block[0]), "--out", str(tmp_path / "block.png")]) == 0
+    assert "z from 0 to 0.7 m, 8 nodes, dirichlet" in capsys.readouterr().out
+    assert (tmp_path / "block.png").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize(
     ("words", "got"),
     [
