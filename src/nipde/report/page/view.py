@@ -22,6 +22,8 @@ from nipde.report.page.scale import Scale
 MARGINS = (58.0, 14.0, 12.0, 40.0)
 #: Between planes of a box: room for their names, and in small figures.
 GAP, SMALL_GAP = 34.0, 5.0
+#: Half the width of a letter in the drawing.
+HALF_LETTER = 3.6
 #: Nodes of a box up to which a page holds all of its planes.
 WHOLE_BOX = 30_000
 #: A domain longer than this is drawn compressed.
@@ -165,8 +167,8 @@ class View:
             beside, above = along == 2, upwards == 2
             start = left + beside * (sizes[0] + gap)
             head = top if above else top + sizes[2] + gap
-            few = [self._ticks(axis, 3) for axis in (along, upwards)]
-            x_ticks = [] if small or above else [(start + share * sizes[along], text) for share, text in few[0]]
+            few = [self._ticks(axis, 3 if sizes[axis] > 90 else 2) for axis in (along, upwards)]
+            x_ticks = [] if small or above else apart([(start + at * sizes[along], text) for at, text in few[0]])
             y_ticks = [] if small or beside else [(head + (1 - at) * sizes[upwards], text) for at, text in few[1]]
             panels.append(
                 Panel(
@@ -415,6 +417,15 @@ def ticks_between(low: float, high: float, count: int = 5) -> list[float]:
     margin = 1e-6 * (high - low)
     values = MaxNLocator(nbins=count, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     return [float(value) for value in values if low - margin <= value <= high + margin]
+
+
+def apart(ticks: Ticks) -> Ticks:
+    """Without those whose text would touch the one before, along a line of text."""
+    kept: Ticks = []
+    for place, text in ticks:
+        if not kept or place - kept[-1][0] > HALF_LETTER * (len(text) + len(kept[-1][1])) + 4:
+            kept.append((place, text))
+    return kept
 
 
 def rounded(values: Any) -> list[float | None]:
