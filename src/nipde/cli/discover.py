@@ -15,18 +15,20 @@ from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.report.files import check_folder
 from nipde.report.statements import statements
-from nipde.weights import load
+from nipde.weights import load, names
 
 ABOUT = (
     "Map the coefficient b of -div(b grad u) = f from tests in which a load f was applied and the response u measured, "
-    "over a rectangle with u = 0 on its sides, or any plane shape (--outline): transmissivity from pumping rates and "
-    "heads, tension from pressure and deflection. Prints how the file was understood, and the results. Writes a "
-    "folder: report.html to read, b with error bounds and zones (csv, npz, vtk), the Green's function and a program "
-    "that predict other responses, summary.json. Of a plane solid, with --clamped, --force or --traction: Young's "
-    "modulus from the displacements that a camera saw."
+    "over a rectangle or a box of three axes with u = 0 on its sides, or any plane shape (--outline): transmissivity "
+    "from pumping rates and heads, tension from pressure and deflection. Prints how the file was understood, and the "
+    "results. Writes a folder: report.html to read, b with error bounds and zones (csv, npz, vtk), the Green's "
+    "function and a program that predict other responses, summary.json. Of a plane solid, with --clamped, --force or "
+    "--traction: Young's modulus from the displacements that a camera saw."
 )
 EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m --quantity transmissivity --out result"
 OUTPUT_ERROR = "output-error"
+#: Weights that are taken for three axes.
+SPATIAL = "conduction-3d"
 
 
 def run(words: list[str]) -> int:
@@ -38,7 +40,8 @@ def run(words: list[str]) -> int:
         material=True,
         default="",
         more=f"{OUTPUT_ERROR}, the default, for any sensors; weights such as darcy take seconds, for full fields only, "
-        "and are less exact on a specimen than on data of nipde's own solver",
+        "and are less exact on a specimen than on data of nipde's own solver; "
+        f"the default for three axes is {SPATIAL}",
     )
     parsed.add_argument(
         "--quantity", type=str, default="coefficient", help="what b is called in the report, such as transmissivity"
@@ -81,10 +84,11 @@ def run(words: list[str]) -> int:
             remedy="leave out one of them",
         )  # fmt: skip
     by_output_error = options.weights in ("", OUTPUT_ERROR)
-    model: Any = SensorInversion(nuisance=tuple(options.nuisance)) if by_output_error else load(options.weights)
-    model = on_device(model, options.device)
+    model: Any = None if by_output_error else on_device(load(options.weights), options.device)
     measurement = measurement_of(options)
     say(measurement.interpretation())
+    if model is None:
+        model = on_device(usual_estimator(options, measurement.pairs.grid.dimension), options.device)
     baselines = BASELINES if options.baselines else {}
     with progress("identifying", 4 + len(baselines)) as advance:
         discovery = discover(
@@ -97,3 +101,20 @@ def run(words: list[str]) -> int:
     folder = discovery.save(options.out, dense=options.dense)
     say(f"written: {folder}; open {folder / 'report.html'}")
     return 0
+
+
+def usual_estimator(options: Any, dimension: int) -> Any:
+    """Output error; weights for three axes, where its grids would be too large."""
+    if dimension < 3:
+        return SensorInversion(nuisance=tuple(options.nuisance))
+    if options.weights or options.nuisance:
+        raise PairsError(
+            expected="one or two axes for estimates by output error", got="three",
+            remedy=f"leave out --weights {OUTPUT_ERROR} and --nuisance",
+        )  # fmt: skip
+    if SPATIAL not in names():
+        raise PairsError(
+            expected=f"weights for three axes, {SPATIAL}", got="none in this installation",
+            remedy="install a newer nipde, or name your own: --weights FOLDER of a ConditionedNIPS with dimension = 3",
+        )  # fmt: skip
+    return load(SPATIAL)

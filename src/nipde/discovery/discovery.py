@@ -14,6 +14,8 @@ from nipde.measurements.measurement import Measurement
 
 #: From this much on, a node counts as identifiable.
 IDENTIFIABLE = 0.5
+#: From this probability on, the phase of a node counts as certain.
+CERTAIN = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ class Phases:
     @property
     def uncertain(self) -> Bool[ndarray, "*space"]:
         """Where another phase has a probability above 5 %, mostly along interfaces."""
-        return np.asarray(self.probability) < 0.95
+        return np.asarray(self.probability) < CERTAIN
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,7 +50,7 @@ class Description:
     box: tuple[tuple[float, float], ...] = ()
     #: Kind of boundary along each axis; one word stands for all.
     boundary: tuple[str, ...] = ("dirichlet",)
-    #: Order of the space axes of arrays: `xy`, or `yx` for rows of an image.
+    #: Order of the space axes of arrays: `xy`, or `yx` for rows of an image; `xyz`.
     axes: str | None = None
     #: Standard deviation of the error of a response: a number in its unit, `0.002 mm`, or `0.2 %` of their size.
     noise: float | str | None = None
@@ -86,7 +86,7 @@ class Description:
         for word in self.boundary:
             _check_word("boundary", word, BOUNDARIES)
         if self.axes is not None and sorted(self.axes) != sorted(AXES[: len(self.axes)]):
-            raise _bad("axes", "an order of the axes", repr(self.axes), "say xy, or yx for rows of an image")
+            raise _bad("axes", "an order of the axes", repr(self.axes), "say xy, yx for rows of an image, or xyz")
         if self.format is not None:
             _check_word("format", self.format, names())
         if self.date is not None and not _is_day(self.date):
@@ -99,9 +99,8 @@ class Description:
 
     @property
     def dimension(self) -> int:
-        """Number of space axes."""
-        given = [len(value) for value in (self.coordinates, self.box, self.axes or "") if value]
-        given += [len(value) for value in (self.nodes, self.boundary) if len(value) > 1]
+        """Number of space axes; 2 where nothing states it."""
+        given = self._counts
         if len(set(given)) > 1:
             raise MeasurementError(
                 "description does not agree on the number of axes",
@@ -109,6 +108,17 @@ class Description:
                 remedy="give one entry for each axis",
             )  # fmt: skip
         return given[0] if given else 2
+
+    @property
+    def axes_stated(self) -> bool:
+        """Whether the number of space axes is stated; if not, it is that of the files."""
+        return bool(self._counts)
+
+    @property
+    def _counts(self) -> list[int]:
+        """Entries of what has one for each axis."""
+        given = [len(value) for value in (self.coordinates, self.box, self.axes or "") if value]
+        return given + [len(value) for value in (self.nodes, self.boundary) if len(value) > 1]
 
     @property
     def acts_on_outline(self) -> bool:

@@ -166,9 +166,10 @@ def put_on_grid(data: PointData, grid: Grid, *, origin: tuple[float, ...], exten
 def _notes(gridded: Gridded) -> list[Note]:
     text = "Points are the nodes: values were put in order and not changed."
     if gridded.interpolated:
-        text = (
-            "Points are scattered: output error takes them as they are; maps and other estimators, linear between them."
-        )
+        text = "Points are scattered: estimators take values linear between them."
+        if gridded.grid.dimension < 3:
+            text = "Points are scattered: output error takes them as they are; maps and other estimators, linear "
+            text += "between them."
     notes = [Note("reading", text)]
     if beyond := gridded.load_extended:
         kind: Literal["reading", "warning"] = "warning" if beyond > 0.1 * gridded.grid.size else "reading"

@@ -130,7 +130,7 @@ class Side(Shape):
         if self.side not in known:
             raise MeasurementError(
                 "load on a side", expected=f"one of {', '.join(known)}", got=repr(self.side),
-                remedy="left and right are the ends of x, bottom and top those of y",
+                remedy="left and right are the ends of x, bottom and top those of y, back and front those of z",
             )  # fmt: skip
         place, end = SIDES[self.side]
         boundary = grid.axes[place].boundary

@@ -74,6 +74,7 @@ def warnings(
 def check_dirichlet_sides(data: Gridded) -> None:
     """Raise if the two sides of a Dirichlet axis are held at different values: as if at 0 they would be misread."""
     inside = float(np.sqrt(np.mean(data.response[data.mask] ** 2)))
+    outline = "give an outline and the values of its parts, " if data.grid.dimension == 2 else ""
     for place, axis in enumerate(data.grid.axes):
         values, known = (np.moveaxis(array, place + 2, -1)[..., [0, -1]] for array in (data.response, data.mask))
         sides = np.where(known, values, np.nan).reshape(*data.response.shape[:2], -1, 2)
@@ -88,8 +89,8 @@ def check_dirichlet_sides(data: Gridded) -> None:
             first, last = mean[pair, component]
             raise MeasurementError(
                 f"response of pair {pair + 1} on the sides of axis {AXES[place]}", expected="0 on a Dirichlet boundary",
-                got=f"{first:.4g} and {last:.4g}", remedy="give an outline and the values of its parts, subtract the "
-                'response without load, take out motion with rigid_motion = true, or give boundary = "neumann"',
+                got=f"{first:.4g} and {last:.4g}", remedy=f"{outline}subtract the response without load, take out "
+                'motion with rigid_motion = true, or give boundary = "neumann"',
             )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import torch
 from nipde.context.pairs import Pairs
 from nipde.discretisation.load_case import LoadCase
 from nipde.errors import MeasurementError, naming
+from nipde.measurements.axes_of_file import with_axes_of
 from nipde.measurements.convert import Converted, check_keys, convert, noise_level
 from nipde.measurements.description import Description
 from nipde.measurements.gridding import to_grid
@@ -100,7 +101,8 @@ def read(
 def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | None = None) -> Measurement:
     """The pairs of files that have been parsed; `amounts` is the table of how much of each described load acted."""
     files: list[Converted] = []
-    notes: list[Note] = []
+    with naming(raws[0].path.name):
+        description, notes = with_axes_of(raws[0], description)
     for raw in raws:
         with naming(raw.path.name):
             check_keys(description.units, (name for one in raws for name in one.arrays))

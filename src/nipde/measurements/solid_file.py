@@ -11,6 +11,7 @@ from nipde.context.solid_tests import SolidTests, Uncertain
 from nipde.discretisation.parts import Specimen
 from nipde.discretisation.solid_load import SolidLoad
 from nipde.errors import MeasurementError, naming
+from nipde.measurements.axes_of_file import with_axes_of
 from nipde.measurements.bench import STRESS, Bench, conditions_of, loads_of, with_load_cell
 from nipde.measurements.convert import convert
 from nipde.measurements.description import Description
@@ -62,6 +63,11 @@ def read_solid(
     files = [parse(Path(path)) for path in paths]
     for raw in files:
         with naming(raw.path.name):
+            if with_axes_of(raw, replace(described, outline=None))[0].dimension != 2:
+                raise MeasurementError(
+                    "solid", expected="displacements of points in a plane", got="three axes, x, y and z",
+                    remedy="give the points of one plane: solids are plane so far",
+                )  # fmt: skip
             named, on_names = name_arrays(raw, described, loads=False)
             located, on_places = locate(named, described)
             file, on_units = convert(named, located, described, target=None)

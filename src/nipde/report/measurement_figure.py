@@ -1,4 +1,7 @@
-"""A measurement as it was understood: outline and parts, where responses were read, load and response of a pair."""
+"""A measurement as it was understood: outline and parts, where responses were read, load and response of a pair.
+
+Of three axes, load and response on planes through the largest response.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +13,10 @@ from nipde.context.sensors import Sensors
 from nipde.discretisation.interpolation import isolated
 from nipde.discretisation.parts import DirichletPart, Specimen
 from nipde.errors import ShapeError, needing
+from nipde.grid import AXES
 from nipde.measurements.measurement import Measurement
 from nipde.report.numbers import unit_text
+from nipde.report.plane_figure import PLANES, draw_planes
 from nipde.shape import Shape
 
 if TYPE_CHECKING:
@@ -23,12 +28,14 @@ LINES = {"Dirichlet": ("#0b3c8c", 3.0), "Robin": ("#b35900", 3.0), "Neumann": ("
 
 
 def measurement_figure(measurement: Measurement, *, pair: int = 0) -> "Figure":
-    """Three panels in the coordinates of the files, in two dimensions."""
+    """Three panels in the coordinates of the files; of three axes, three planes each of load and response."""
     grid = measurement.pairs.grid
-    if grid.dimension != 2:
-        raise ShapeError(expected="a plane measurement", got=f"{grid.dimension} axes", remedy="read the notes instead")
+    if grid.dimension == 1:
+        raise ShapeError(expected="two axes or three", got="one", remedy="read the notes instead")
     with needing("matplotlib", extra="report"):
         from matplotlib import pyplot
+    if grid.dimension == 3:
+        return _box_figure(measurement, pair)
     x, y = grid.axes
     size = (14.0, float(np.clip(2.0 + 3.6 * y.length / x.length, 3.6, 8.0)))
     figure, places = pyplot.subplots(1, 3, figsize=size, layout="constrained", sharex=True, sharey=True)
@@ -47,6 +54,46 @@ def measurement_figure(measurement: Measurement, *, pair: int = 0) -> "Figure":
             place.plot(*closed.T, color="#666666", linewidth=0.8, zorder=3)
     places[0].set_ylabel(f"y{unit_text(units.length, ' in ')}")
     return figure
+
+
+def _box_figure(measurement: Measurement, pair: int) -> "Figure":
+    """Sides by their boundary, gaps blank."""
+    from matplotlib import pyplot
+
+    pairs, units = measurement.pairs, measurement.units
+    response = _measured_response(measurement, pair)
+    load = pairs.loads[pair, 0].double().cpu().numpy()
+    peak = np.unravel_index(int(np.nanargmax(np.abs(response))), response.shape)
+    figure, rows = pyplot.subplots(2, 3, figsize=(12.0, 7.2), layout="constrained")
+    positions, length = list(measurement.positions.values()), unit_text(units.length)
+    for places, name, field, unit in zip(
+        rows, ("Load", "Response"), (load, response), (units.load, units.response), strict=True
+    ):
+        limit = float(np.nanmax(np.abs(field)))
+        table, low = _table(field[np.isfinite(field)], limit)
+        scale = {"cmap": table, "vmin": low, "vmax": limit}
+        mesh = draw_planes(places, field, positions, at=tuple(map(int, peak)), unit=length, scale=scale)
+        figure.colorbar(mesh, ax=list(places), shrink=0.8, label=f"{name} of pair {pair + 1}{unit_text(unit, ' in ')}")
+        for place, axes in zip(places, PLANES, strict=True):
+            for axis, sides in zip(axes, (("left", "right"), ("bottom", "top")), strict=True):
+                kind = "Dirichlet" if pairs.grid.axes[axis].boundary.essential else "Neumann"
+                place.spines[list(sides)].set(color=LINES[kind][0], linewidth=LINES[kind][1])
+                set_name = place.set_xlabel if axis == axes[0] else place.set_ylabel
+                set_name(f"{AXES[axis]}{unit_text(units.length, ' in ')}")
+    share = 100 * float(np.mean(np.isfinite(response)))
+    held = ", ".join(f"{name} {axis.boundary.name}" for name, axis in zip(AXES, pairs.grid.axes, strict=True))
+    words = f"As understood: boundaries {held}; {share:.3g} % of the nodes measured."
+    figure.suptitle(f"{words} Planes through the largest response", fontsize=11)
+    return figure
+
+
+def _measured_response(measurement: Measurement, pair: int) -> np.ndarray:
+    """The response of a pair at the nodes; NaN where it was not measured."""
+    pairs = measurement.pairs
+    field = pairs.responses[pair, 0].double().cpu().numpy()
+    return (
+        field if pairs.mask is None else np.where(pairs.mask.expand_as(pairs.responses)[pair, 0].cpu(), field, np.nan)
+    )
 
 
 def _box(measurement: Measurement) -> Specimen:
@@ -131,12 +178,7 @@ def _draw_load(place: "Axes", measurement: Measurement, specimen: Specimen, pair
 def _draw_response(place: "Axes", measurement: Measurement, pair: int) -> None:
     readings = measurement.readings
     if readings is None:
-        pairs = measurement.pairs
-        field = pairs.responses[pair, 0].double().cpu().numpy()
-        mask = (
-            np.ones(field.shape, dtype=bool) if pairs.mask is None else pairs.mask.expand_as(pairs.responses)[pair, 0]
-        )
-        _coloured(place, measurement, np.where(np.asarray(mask), field, np.nan))
+        _coloured(place, measurement, _measured_response(measurement, pair))
         return
     values = readings.readings[pair].numpy()
     known, limit = np.isfinite(values), np.nanmax(np.abs(values))

@@ -1,16 +1,21 @@
-"""One system at a glance: hidden field, a load, its response; each with its name, unit and scale."""
+"""One system at a glance: hidden field, a load, its response; each with its name, unit and scale.
+
+Of three axes, planes through the middle.
+"""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
-from nipde.errors import ShapeError, needing
+from nipde.errors import needing
 from nipde.grid import Grid
+from nipde.report.plane_figure import draw_planes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
 
@@ -25,33 +30,56 @@ class Panel:
 
 
 def system_figure(grid: Grid, panels: list[Panel], *, title: str) -> "Figure":
-    """Panels side by side; vector fields as arrows over their length."""
-    if grid.dimension == 3:
-        raise ShapeError(expected="a 1D or 2D grid", got="3D", remedy="draw a slice of the fields")
+    """Panels side by side; vector fields as arrows over their length, in three dimensions as their length."""
     with needing("matplotlib", extra="report"):
         from matplotlib import pyplot
-    figure, axes = pyplot.subplots(
-        1, len(panels), figsize=(4.1 * len(panels), 3.9), layout="constrained", squeeze=False
-    )
-    for place, panel in zip(axes[0], panels, strict=True):
-        (_draw_line if grid.dimension == 1 else _draw_map)(place, grid, panel)
-        place.set_title(f"{panel.title}" + (f" [{panel.unit}]" if panel.unit != "1" else ""), fontsize=11)
+    rows, columns = (len(panels), 3) if grid.dimension == 3 else (1, len(panels))
+    size = (4.1 * columns, 3.9 if rows == 1 else 3.4 * rows)
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    for number, panel in enumerate(panels):
+        name = f"{panel.title}" + (f" [{panel.unit}]" if panel.unit != "1" else "")
+        if grid.dimension == 3:
+            _draw_box(list(axes[number]), grid, panel, name)
+        else:
+            (_draw_line if grid.dimension == 1 else _draw_map)(axes[0, number], grid, panel)
+            axes[0, number].set_title(name, fontsize=11)
     figure.suptitle(title, fontsize=12)
     return figure
 
 
-def _draw_map(place: "Axes", grid: Grid, panel: Panel) -> None:
+def _coloured(panel: Panel) -> tuple[np.ndarray, dict[str, Any], np.ndarray | None]:
+    """Values to draw, their colours; and the values of phases, if there are but a few."""
     from cmcrameri import cm
 
-    x, y = (axis.coordinates for axis in grid.axes)
     values = panel.values[0] if len(panel.values) == 1 else np.linalg.norm(panel.values, axis=0)
     levels, limit = np.unique(values), np.abs(values).max()
-    if phases := 2 <= len(levels) <= 4:  # a material of phases: one colour each, no scale in between
-        values, scale = np.searchsorted(levels, values), {"cmap": cm.batlow.resampled(len(levels))}
-    elif values.min() < 0 < values.max():
-        scale = {"cmap": cm.vik, "vmin": -limit, "vmax": limit}
-    else:
-        scale = {"cmap": cm.batlow}
+    if 2 <= len(levels) <= 4:  # a material of phases: one colour each, no scale in between
+        scale = {"cmap": cm.batlow.resampled(len(levels)), "vmin": 0, "vmax": len(levels) - 1}
+        return np.searchsorted(levels, values), scale, levels
+    if values.min() < 0 < values.max():
+        return values, {"cmap": cm.vik, "vmin": -limit, "vmax": limit}, None
+    return values, {"cmap": cm.batlow, "vmin": values.min(), "vmax": values.max()}, None
+
+
+def _draw_box(places: "list[Axes]", grid: Grid, panel: Panel, name: str) -> None:
+    values, scale, phases = _coloured(panel)
+    middle = tuple(nodes // 2 for nodes in grid.shape)
+    image = draw_planes(places, values, [axis.coordinates for axis in grid.axes], at=middle, scale=scale)
+    _bar(image, places, phases, name)
+
+
+def _bar(image: "QuadMesh", places: "list[Axes]", phases: np.ndarray | None, name: str = "") -> None:
+    figure = places[0].get_figure()
+    assert figure is not None
+    bar = figure.colorbar(image, ax=places, shrink=0.75, label=name)
+    if phases is not None:
+        steps = (np.arange(len(phases)) + 0.5) * (len(phases) - 1) / len(phases)
+        bar.set_ticks(steps.tolist(), labels=[f"{level:g}" for level in phases])
+
+
+def _draw_map(place: "Axes", grid: Grid, panel: Panel) -> None:
+    x, y = (axis.coordinates for axis in grid.axes)
+    values, scale, phases = _coloured(panel)
     image = place.pcolormesh(x, y, values.T, shading="nearest", rasterized=True, **scale)
     if len(panel.values) == 2:
         step = max(1, grid.shape[0] // 16)
@@ -61,12 +89,7 @@ def _draw_map(place: "Axes", grid: Grid, panel: Panel) -> None:
             color="white", edgecolor="black", linewidth=0.4, width=0.006,
         )  # fmt: skip
     place.set(xlabel="x", ylabel="y", aspect="equal")
-    figure = place.get_figure()
-    assert figure is not None
-    bar = figure.colorbar(image, ax=place, shrink=0.75)
-    if phases:
-        steps = (np.arange(len(levels)) + 0.5) * (len(levels) - 1) / len(levels)
-        bar.set_ticks(steps.tolist(), labels=[f"{level:g}" for level in levels])
+    _bar(image, [place], phases)
 
 
 def _draw_line(place: "Axes", grid: Grid, panel: Panel) -> None:

@@ -60,11 +60,11 @@ class Colours:
             return cls.of(fields, table="vik", low=-size, high=size)
         return cls.of(fields, table="batlow", low=low, high=high)
 
-    def png(self, number: int) -> str:
-        """One map as a data address, y upwards, one pixel per node; those without a value are transparent."""
+    def png(self, number: int, part: tuple[slice, slice] = (slice(None), slice(None))) -> str:
+        """A map, or a part of it, as a data address, y upwards, a pixel per node; without a value it is transparent."""
         from matplotlib.image import imsave
 
-        codes, file = self.codes[number].T[::-1], io.BytesIO()
+        codes, file = self.codes[number][part].T[::-1], io.BytesIO()
         alpha = np.where(codes > LAST, 0, 255).astype(np.uint8)
         imsave(file, np.dstack([colour_table(self.table)[codes], alpha]), format="png")
         return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

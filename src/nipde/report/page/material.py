@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy import ndarray
 
-from nipde.discovery.discovery import IDENTIFIABLE, Discovery, Phases
+from nipde.discovery.discovery import CERTAIN, IDENTIFIABLE, Discovery, Phases
 from nipde.report.interior import half_width, interior_share
 from nipde.report.numbers import capitalised, number, unit_text
 from nipde.report.page.colours import LAST, Colours, hex_colours
@@ -27,11 +27,26 @@ def material_section(discovery: Discovery, view: View) -> tuple[Section, Section
         "values": material.values, "low": material.low, "high": material.high, "phase": phases.labels,
         "identifiable": material.identifiable, "probability": phases.probability,
     }  # fmt: skip
-    data: Section = {name: rounded(view.shown(field)) for name, field in fields.items()} | {
+    kept = {name: rounded(field if view.whole else view.shown(field)) for name, field in fields.items()}
+    data: Section = kept | {
         "quantity": material.quantity, "unit": unit_text(material.unit), "level": f"{100 * material.level:g} %",
-        "switch": coefficient.colours.to_json(),
+        "switch": coefficient.colours.to_json(), "planes": all_planes(discovery, view) if view.whole else None,
     }  # fmt: skip
     return {"figures": {figure.name: figure for figure in figures}, "phases": phases}, data
+
+
+def all_planes(discovery: Discovery, view: View) -> Section:
+    """Codes of whole fields by figure, from which the script cuts planes through any node."""
+    material, phases, half = discovery.material, discovery.phases, 100 * half_width(discovery)
+    scale, stack = coefficient_scale(discovery, view), np.stack([material.values, material.low, material.high])
+    found = {
+        "coefficient": Colours.on(scale, stack),
+        "half-width": Colours.on(half_width_scale(discovery), half[None]),
+        "identifiable": Colours.between(material.identifiable, 0, 1),
+        "phases": Colours.between(phases.labels, 0, max(1, len(phases.medians) - 1)),
+    }
+    limits = {"identifiable": IDENTIFIABLE, "probability": CERTAIN}
+    return {name: colours.to_json() for name, colours in found.items()} | {"limits": limits}
 
 
 def coefficient_figure(discovery: Discovery, view: View) -> Figure:
@@ -49,11 +64,16 @@ def coefficient_figure(discovery: Discovery, view: View) -> Figure:
 def half_width_figure(discovery: Discovery, view: View) -> Figure:
     """Of the band, in percent of the coefficient."""
     half, level = 100 * view.shown(half_width(discovery)), f"{100 * discovery.material.level:g} %"
-    scale = Scale.of(half, among=view.shown(discovery.kernel.interior), from_zero=True)
+    scale = half_width_scale(discovery)
     return Figure(
         view, Colours.on(scale, half[None]), "half-width", f"Half width of the {level} band",
         f"half width as a share of the {discovery.material.quantity}", "%", scale=scale, follows=True, quiet=True,
     )  # fmt: skip
+
+
+def half_width_scale(discovery: Discovery) -> Scale:
+    """From 0, of all nodes."""
+    return Scale.of(100 * half_width(discovery), among=discovery.kernel.interior, from_zero=True)
 
 
 def identifiability_figure(discovery: Discovery, view: View) -> Figure:
@@ -72,7 +92,7 @@ def phase_figure(discovery: Discovery, view: View, phases: Phases) -> Figure:
     return Figure(
         view, Colours.between(labels, 0, max(1, len(phases.medians) - 1)), "phases", "Phases", "phase", "",
         swatches=phase_swatches(discovery, phases), follows=True,
-        hatched=view.cells(view.plot(), view.shown(phases.uncertain)),
+        hatched=hatched_cells(view, phases.uncertain),
         hatched_means="phase uncertain: another phase above 5 %",
     )  # fmt: skip
 
@@ -81,16 +101,18 @@ def coefficient_scale(discovery: Discovery, view: View) -> Scale:
     """Maps spend their colours on the values; lines have room for the band."""
     material = discovery.material
     shown = (material.low, material.high) if view.dimension == 1 else (material.values,)
-    fields = np.stack([view.shown(field) for field in shown])
-    return Scale.of(fields, among=view.shown(discovery.kernel.interior))
+    return Scale.of(np.stack(shown), among=discovery.kernel.interior)
 
 
 def unidentified_cells(discovery: Discovery, view: View) -> tuple[str, str]:
     """Path around the nodes that the pairs do not determine, and its meaning."""
-    identifiable = view.shown(discovery.material.identifiable)
-    return view.cells(
-        view.plot(), identifiable < IDENTIFIABLE
-    ), f"not identifiable (less than {100 * IDENTIFIABLE:g} %)"
+    cells = hatched_cells(view, discovery.material.identifiable < IDENTIFIABLE)
+    return cells, f"not identifiable (less than {100 * IDENTIFIABLE:g} %)"
+
+
+def hatched_cells(view: View, mask: ndarray) -> str:
+    """Path around the nodes of a mask; of a box whose other planes have some, at least an empty one."""
+    return view.cells(view.plot(), view.shown(mask)) or ("M0 0" if view.whole and mask.any() else "")
 
 
 def sensor_places(discovery: Discovery, view: View) -> tuple[tuple[float, float], ...]:

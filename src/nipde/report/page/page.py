@@ -93,7 +93,7 @@ def recommended_loads(discovery: Discovery, view: View) -> Section:
     ranked, unit = discovery.recommended_loads, discovery.measurement.units.load
     if not ranked.names:
         return {"cards": [], "total": 0}
-    colours, cards = Colours.fitted(view.shown(ranked.loads)), []
+    colours, cards = Colours.fitted(np.stack([view.shown_at_peak(load) for load in ranked.loads])), []
     for i, (name, gain) in enumerate(zip(map(unit_symbol, ranked.names[:MOST]), ranked.gains, strict=False)):
         figure = Figure(view, colours, f"next-{i}", name, "load", unit, shown=i, width=240)
         share = min(max(float(gain), 0.0), 1.0)

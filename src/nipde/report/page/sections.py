@@ -12,7 +12,7 @@ from nipde.discovery.discovery import Discovery, HeldOut
 from nipde.report.interior import measured_share
 from nipde.report.numbers import number, percent, unit_symbol, unit_text
 from nipde.report.page.colours import LAST, Colours
-from nipde.report.page.view import Figure, Plot, View, rounded, ticks_between
+from nipde.report.page.view import Figure, Plot, View, peak, rounded, ticks_between
 
 #: Pairs that a page holds; the rest would only make it heavy.
 MOST = 12
@@ -37,11 +37,12 @@ def reading(discovery: Discovery, view: View) -> tuple[Section, Section]:
     data: Section = {"numbers": [index + 1 for index in selected], "total": pairs.count}
     figures = []
     for name, fields, unit in (("load", loads, units.load), ("response", responses, units.response)):
-        colours = Colours.fitted(view.shown(fields))
-        nodes = [peak(field) for field in fields]
+        shown = view.shown(fields)
+        colours = Colours.fitted(shown)
+        nodes, which = [peak(field) for field in shown], " on these planes" if view.spatial else ""
         captions = [
-            f"Largest {name}: {number(field[node])}{unit_text(unit)} at {view.where(node)}."
-            for field, node in zip(fields, nodes, strict=True)
+            f"Largest {name}{which}: {number(field[node])}{unit_text(unit)} at {view.where(view.node(node))}."
+            for field, node in zip(shown, nodes, strict=True)
         ]
         marks = [mark(view, colours, i, node) for i, node in enumerate(nodes)]
         figures.append(
@@ -127,12 +128,6 @@ def spread(count: int) -> list[int]:
     return [int(i) for i in np.unique(np.linspace(0, count - 1, min(MOST, count)).round())]
 
 
-def peak(field: Float[ndarray, "*space"]) -> tuple[int, ...]:
-    """The node of the largest size."""
-    place = np.unravel_index(int(np.argmax(np.nan_to_num(np.abs(field), nan=-1))), field.shape)
-    return tuple(int(index) for index in place)
-
-
 def mark(view: View, colours: Colours, number: int, node: tuple[int, ...]) -> tuple[float, float]:
     """Where a node of a figure is drawn, on the line in 1D."""
     share = float(colours.codes[number][node]) / LAST if view.dimension == 1 else 0.0
@@ -144,21 +139,25 @@ def rows(discovery: Discovery, view: View) -> tuple[Section, Section]:
     kernel, units = discovery.kernel, discovery.measurement.units
     grid = kernel.grid
     first, step, places = kept_nodes(view)
-    values = rows_at(discovery, places)
+    numbers = view.shown(np.arange(grid.size).reshape(grid.shape))[np.ix_(*places)]
+    values = rows_at(discovery, numbers)
     flat = values.reshape(len(values), -1)
-    drawn = view.inside(values, places)
+    drawn = np.where(np.isnan(numbers), np.nan, values) if view.spatial else view.inside(values, places)
     if values.min() < -0.05 * values.max():
         colours, remark = Colours.fitted(drawn), ""
     elif view.dimension == 1:
         colours, remark = Colours.of(drawn, table="batlow", low=flat.min(1), high=flat.max(1)), ""
     else:  # K rises without bound at x itself: the scale is that of all other points
-        others = np.where(np.eye(len(flat), dtype=bool), 0.0, flat)
+        others = np.where(numbers.reshape(-1, 1) == numbers.reshape(-1), 0.0, flat)
         colours = Colours.of(drawn, table="batlow", low=others.min(1), high=others.max(1))
         remark = "K is largest at x itself, which is left out of the scale. "
     if max(step) > 1:
         sizes = [" × ".join(map(str, shape)) for shape in (values.shape[1:], view.shape)]
-        remark += f"This page keeps rows at {sizes[0]} of {sizes[1]} nodes; the nearest one is shown."
-    start = _central(view.shown(kernel.interior))
+        which = f"one in {step[0]} × {step[1]}" if view.spatial else f"{sizes[0]} of {sizes[1]}"
+        remark += f"This page keeps rows at {which} nodes; the nearest one is shown. "
+    if view.spatial:
+        remark += "Rows are those of points on the planes through the middle."
+    start = _central(view.shown(kernel.interior), view.middle[: view.dimension])
     near = [min(len(p) - 1, int((s - f) / d + 0.5)) for p, s, f, d in zip(places, start, first, step, strict=True)]
     power = {1: "", 2: "²", 3: "³"}[grid.dimension]
     figure = Figure(
@@ -170,13 +169,13 @@ def rows(discovery: Discovery, view: View) -> tuple[Section, Section]:
         **colours.to_json(), "first": first, "step": step, "shape": values.shape[1:], "start": start,
         "unit": figure.unit, "largest": rounded(flat.max(1)), "all": rounded([colours.low.min(), colours.high.max()]),
     }  # fmt: skip
-    return {"figure": figure, "remark": remark, "start": start}, data
+    return {"figure": figure, "remark": remark.strip(), "start": start}, data
 
 
-def _central(interior: Bool[ndarray, "*shown"]) -> tuple[int, ...]:
+def _central(interior: Bool[ndarray, "*shown"], middle: tuple[int, ...]) -> tuple[int, ...]:
     """The interior node nearest to the middle."""
     nodes = np.argwhere(interior)
-    nearest = nodes[np.argmin(np.sum((nodes - np.array(interior.shape) // 2) ** 2, axis=1))]
+    nearest = nodes[np.argmin(np.sum((nodes - np.array(middle)) ** 2, axis=1))]
     return tuple(int(index) for index in nearest)
 
 
@@ -187,15 +186,16 @@ def kept_nodes(view: View) -> tuple[tuple[int, ...], tuple[int, ...], list[range
     return first, step, [range(f, n, s) for f, n, s in zip(first, view.shape, step, strict=True)]
 
 
-def rows_at(discovery: Discovery, places: list[range]) -> Float[ndarray, "row *kept"]:
-    """K(x, y) for x and y at these nodes, in the middle slice in 3D."""
+def rows_at(discovery: Discovery, numbers: Float[ndarray, "*kept"]) -> Float[ndarray, "row *kept"]:
+    """K(x, y) for x and y at nodes of these numbers; 0 where there is none."""
     kernel = discovery.kernel
-    grid, like = kernel.grid, kernel.row_integral()
-    middle = [[nodes // 2] for nodes in grid.shape[2:]]
-    kept = np.arange(grid.size).reshape(grid.shape)[np.ix_(*places, *middle)].reshape(-1)
+    grid, like, there = kernel.grid, kernel.row_integral(), np.isfinite(numbers).reshape(-1)
+    kept = numbers.reshape(-1)[there].astype(int)
     # A row of K is the response of the transposed kernel to a point load.
     points = like.new_zeros(len(kept), grid.size)
     points[torch.arange(len(kept)), torch.from_numpy(kept)] = like.new_tensor(1 / grid.weights.reshape(-1)[kept])
     with torch.no_grad():
         responses = kernel.T.predict(points.view(-1, 1, *grid.shape)).flatten(1)
-    return responses[:, kept].double().cpu().numpy().reshape(-1, *map(len, places))
+    rows = np.zeros((numbers.size, numbers.size))
+    rows[np.ix_(there, there)] = responses[:, kept].double().cpu().numpy()
+    return rows.reshape(-1, *numbers.shape)

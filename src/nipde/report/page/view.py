@@ -1,4 +1,4 @@
-"""How fields are drawn: a line in 1D, a map in 2D, the middle slice in 3D; node i is the centre of cell i."""
+"""How fields are drawn: a line in 1D, a map in 2D, three planes in 3D; node i is the centre of cell i."""
 
 import math
 from collections.abc import Sequence
@@ -15,10 +15,17 @@ from nipde.grid import AXES
 from nipde.measurements.measurement import Measurement
 from nipde.report.numbers import number, unit_text
 from nipde.report.page.colours import LAST, Colours
+from nipde.report.page.planes import PLANES, Panel, Ticks, node_of, unfolded
 from nipde.report.page.scale import Scale
 
 #: Room for ticks and names of axes, in the unit of the drawing: left, right, top, bottom.
 MARGINS = (58.0, 14.0, 12.0, 40.0)
+#: Between planes of a box: room for their names, and in small figures.
+GAP, SMALL_GAP = 34.0, 5.0
+#: Half the width of a letter in the drawing.
+HALF_LETTER = 3.6
+#: Nodes of a box up to which a page holds all of its planes.
+WHOLE_BOX = 30_000
 #: A domain longer than this is drawn compressed.
 LONGEST = 2.5
 #: Where an image of all nodes lies in its frame.
@@ -27,7 +34,7 @@ WHOLE = "left:0;top:0;width:100%;height:100%"
 
 @dataclass(frozen=True)
 class Plot:
-    """A frame in a drawing, and the ticks along it."""
+    """A frame in a drawing, and the ticks along it; of a view, the panels in it."""
 
     width: float
     height: float
@@ -36,14 +43,14 @@ class Plot:
     across: float
     up: float
     #: Position in the drawing and text; those of y stay empty in 1D, where the scale gives them.
-    x_ticks: list[tuple[float, str]]
-    y_ticks: list[tuple[float, str]]
+    x_ticks: Ticks
+    y_ticks: Ticks
+    panels: tuple[Panel, ...] = ()
 
-    @property
-    def box(self) -> str:
-        """Place of the frame as CSS, in shares of the drawing."""
+    def box(self, panel: Panel) -> str:
+        """Place of a panel as CSS, in shares of the drawing."""
         wide, high = self.width, self.height
-        return css(left=self.left / wide, top=self.top / high, width=self.across / wide, height=self.up / high)
+        return css(left=panel.left / wide, top=panel.top / high, width=panel.across / wide, height=panel.up / high)
 
 
 @dataclass(frozen=True)
@@ -63,9 +70,30 @@ class View:
         return min(2, self.measurement.pairs.grid.dimension)
 
     @property
+    def spatial(self) -> bool:
+        """Whether maps show planes of a box."""
+        return len(self.coordinates) == 3
+
+    @property
+    def whole(self) -> bool:
+        """Whether the page holds all planes of a box."""
+        return self.spatial and self.measurement.pairs.grid.size <= WHOLE_BOX
+
+    @property
     def shape(self) -> tuple[int, ...]:
-        """Nodes that are shown, per axis."""
-        return self.measurement.pairs.grid.shape[: self.dimension]
+        """Of the array that is shown."""
+        nodes = self.measurement.pairs.grid.shape
+        return (nodes[0] + nodes[2], nodes[1] + nodes[2]) if self.spatial else nodes
+
+    @property
+    def middle(self) -> tuple[int, ...]:
+        """The middle node, which planes go through."""
+        return tuple(nodes // 2 for nodes in self.measurement.pairs.grid.shape)
+
+    @property
+    def axes(self) -> str:
+        """Their names."""
+        return ", ".join(AXES[: len(self.coordinates)])
 
     @cached_property
     def coordinates(self) -> tuple[Float[ndarray, " node"], ...]:
@@ -81,19 +109,23 @@ class View:
     def remark(self) -> str:
         """A remark on slices and unequal scales."""
         parts = []
-        if len(self.coordinates) == 3:
-            middle = self.coordinates[2][len(self.coordinates[2]) // 2]
-            parts.append(
-                f"Maps show the middle slice, z = {number(middle, self.digits[2])}{unit_text(self.length_unit)}."
-            )
-        if self.dimension == 2 and self._ratio() != self._drawn_ratio():
-            parts.append("The domain is so long that x and y are drawn to different scales.")
+        if self.spatial:
+            parts.append(f"Maps show the planes through the middle of the box, {self.where(self.middle)}.")
+        if self.dimension == 2 and self._lengths() != self._drawn_lengths():
+            parts.append("The domain is so long that its axes are drawn to different scales.")
         return " ".join(parts)
 
     def shown(self, fields: Any) -> ndarray:
         """The part of `(*lead, *space)` that is drawn."""
-        array = np.asarray(fields)
-        return array[..., array.shape[-1] // 2] if len(self.coordinates) == 3 else array
+        return unfolded(fields, self.middle) if self.spatial else np.asarray(fields)
+
+    def shown_at_peak(self, field: Float[ndarray, "*space"]) -> ndarray:
+        """The part of one field that is drawn where planes go through its largest value."""
+        return unfolded(field, peak(field)) if self.spatial else np.asarray(field)
+
+    def node(self, place: tuple[int, ...]) -> tuple[int, ...]:
+        """The node of the grid at a place of what is shown."""
+        return node_of(place, self.measurement.pairs.grid.shape, self.middle) if self.spatial else place
 
     def inside(self, fields: Float[ndarray, "*lead_space"], places: Sequence[range] = ()) -> ndarray:
         """Fields at all nodes, or at those of some places along both axes; NaN outside of a specimen."""
@@ -107,7 +139,10 @@ class View:
         """A frame for fields, in a drawing of this width; small ones have no ticks."""
         small = width < 300
         left, right, top, bottom = (2.0, 2.0, 2.0, 2.0) if small else MARGINS
-        across, ratio = width - left - right, self._drawn_ratio() if self.dimension == 2 else 0.6
+        if self.spatial:
+            return self._planes(width, (left, right, top if small else 30.0, bottom), SMALL_GAP if small else GAP)
+        lengths = self._drawn_lengths()
+        across, ratio = width - left - right, lengths[1] / lengths[0] if self.dimension == 2 else 0.6
         up = min(across * ratio, 1.15 * across)
         narrow = up / ratio
         left += (across - narrow) / 2
@@ -116,13 +151,52 @@ class View:
             x_ticks = [(left + share * narrow, text) for share, text in self._ticks(0)]
         if not small and self.dimension == 2:
             y_ticks = [(top + (1 - share) * up, text) for share, text in self._ticks(1)]
-        return Plot(width, top + up + bottom, left, top, narrow, up, x_ticks, y_ticks)
+        axes = tuple(range(self.dimension))
+        panel = Panel(axes, (0,) * self.dimension, self.shape, left, top, narrow, up, x_ticks, y_ticks)
+        return Plot(width, top + up + bottom, left, top, narrow, up, x_ticks, y_ticks, (panel,))
+
+    def _planes(self, width: float, margins: tuple[float, ...], gap: float) -> Plot:
+        """Frames of the planes of a box, all to one scale; ticks at the left and at the bottom."""
+        (left, right, top, bottom), (x, y, z) = margins, self._drawn_lengths()
+        nodes, small = self.measurement.pairs.grid.shape, gap == SMALL_GAP
+        unit = min((width - left - right - gap) / (x + z), 1.15 * (width - left - right) / (y + z))
+        left += (width - left - right - gap - unit * (x + z)) / 2
+        sizes = [unit * length for length in (x, y, z)]
+        up, panels = sizes[2] + gap + sizes[1], []
+        for along, upwards in PLANES:
+            beside, above = along == 2, upwards == 2
+            start = left + beside * (sizes[0] + gap)
+            head = top if above else top + sizes[2] + gap
+            few = [self._ticks(axis, 3 if sizes[axis] > 90 else 2) for axis in (along, upwards)]
+            x_ticks = [] if small or above else apart([(start + at * sizes[along], text) for at, text in few[0]])
+            y_ticks = [] if small or beside else [(head + (1 - at) * sizes[upwards], text) for at, text in few[1]]
+            panels.append(
+                Panel(
+                    (along, upwards), (nodes[0] if beside else 0, nodes[1] if above else 0),
+                    (nodes[along], nodes[upwards]), start, head, sizes[along], sizes[upwards], x_ticks, y_ticks,
+                )
+            )  # fmt: skip
+        across = sizes[0] + gap + sizes[2]
+        return Plot(width, top + up + bottom, left, top, across, up, [], [], tuple(panels))
+
+    def names(self, panel: Panel) -> tuple[str, str]:
+        """Of the axes along and up a panel, with their unit; none upwards in 1D."""
+        words = [f"{AXES[axis]}{unit_text(self.length_unit, ' in ')}" for axis in panel.axes]
+        return words[0], words[1] if self.dimension == 2 else ""
+
+    def plane(self, panel: Panel) -> tuple[int, str]:
+        """The axis across a plane of a box, and where the plane lies."""
+        (axis,) = {0, 1, 2} - set(panel.axes)
+        at = number(self.coordinates[axis][self.middle[axis]], self.digits[axis])
+        return axis, f"{AXES[axis]} = {at}{unit_text(self.length_unit)}"
 
     def position(self, plot: Plot, node: tuple[int, ...], height: float = 0.0) -> tuple[float, float]:
-        """Where a node is drawn; `height` from 0 to 1 is that of the line in 1D."""
-        shares = [(index + 0.5) / count for index, count in zip(node, self.shape, strict=False)]
+        """Where a node of what is shown is drawn; `height` from 0 to 1 is that of the line in 1D."""
+        panel = next(one for one in plot.panels if one.holds(node))
+        places = zip(node, panel.first, panel.counts, strict=True)
+        shares = [(index - first + 0.5) / count for index, first, count in places]
         up = shares[1] if self.dimension == 2 else height
-        return round(plot.left + shares[0] * plot.across, 1), round(plot.top + (1 - up) * plot.up, 1)
+        return round(panel.left + shares[0] * panel.across, 1), round(panel.top + (1 - up) * panel.up, 1)
 
     def points(self, plot: Plot, points: Float[ndarray, "point axis"]) -> tuple[tuple[float, float], ...]:
         """Where points, measured from the first node, are drawn in 2D."""
@@ -140,14 +214,15 @@ class View:
 
     def cells(self, plot: Plot, mask: Bool[ndarray, "*shown"]) -> str:
         """An SVG path around the nodes of a mask, runs along x in one piece."""
-        rows = mask[:, None] if self.dimension == 1 else mask
-        wide, high = plot.across / rows.shape[0], plot.up / rows.shape[1]
-        pieces = []
-        for j, row in enumerate(rows.T):
-            edges = np.flatnonzero(np.diff(row.astype(int), prepend=0, append=0)).reshape(-1, 2)
-            for first, last in edges:
-                start = f"M{plot.left + first * wide:.1f} {plot.top + plot.up - (j + 1) * high:.1f}"
-                pieces.append(f"{start}h{(last - first) * wide:.1f}v{high:.1f}h{-(last - first) * wide:.1f}z")
+        array, pieces = mask[:, None] if self.dimension == 1 else mask, []
+        for panel in plot.panels:
+            rows = array[tuple(slice(first, first + n) for first, n in zip(panel.first, panel.counts, strict=True))]
+            wide, high = panel.across / rows.shape[0], panel.up / rows.shape[1]
+            for j, row in enumerate(rows.T):
+                edges = np.flatnonzero(np.diff(row.astype(int), prepend=0, append=0)).reshape(-1, 2)
+                for first, last in edges:
+                    start = f"M{panel.left + first * wide:.1f} {panel.top + panel.up - (j + 1) * high:.1f}"
+                    pieces.append(f"{start}h{(last - first) * wide:.1f}v{high:.1f}h{-(last - first) * wide:.1f}z")
         return "".join(pieces)
 
     def where(self, node: tuple[int, ...]) -> str:
@@ -162,25 +237,24 @@ class View:
         return {
             "dimension": self.dimension, "shape": self.shape, "unit": unit_text(self.length_unit),
             "digits": self.digits, "frame": [plot.left, plot.top, plot.across, plot.up],
-            "coordinates": [[float(f"{x:.9g}") for x in axis] for axis in self.coordinates[: self.dimension]],
+            "coordinates": [[float(f"{x:.9g}") for x in axis] for axis in self.coordinates],
+            "axes": AXES[: len(self.coordinates)], "panels": [panel.to_json() for panel in plot.panels],
+            "middle": self.middle, "whole": self.whole,
         }  # fmt: skip
 
     def _lengths(self) -> list[float]:
         """With half a cell at both ends."""
         return [float(len(axis) * (axis[1] - axis[0])) for axis in self.coordinates]
 
-    def _ratio(self) -> float:
-        return self._lengths()[1] / self._lengths()[0]
+    def _drawn_lengths(self) -> list[float]:
+        """None shorter than the longest one allows."""
+        lengths = self._lengths()
+        return [max(length, max(lengths) / LONGEST) for length in lengths]
 
-    def _drawn_ratio(self) -> float:
-        return min(max(self._ratio(), 1 / LONGEST), LONGEST)
-
-    def _ticks(self, axis: int) -> list[tuple[float, str]]:
+    def _ticks(self, axis: int, count: int = 5) -> list[tuple[float, str]]:
         places, length = self.coordinates[axis], self._lengths()[axis]
-        start = places[0] - length / len(places) / 2
-        return [
-            ((tick - start) / length, number(tick, self.digits[axis])) for tick in ticks_between(places[0], places[-1])
-        ]
+        start, ticks = places[0] - length / len(places) / 2, ticks_between(places[0], places[-1], count)
+        return [((tick - start) / length, number(tick, self.digits[axis])) for tick in ticks]
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,18 +335,32 @@ class Figure:
         return f"{self.quantity}{unit_text(self.unit, ' in ')}{remark and ', '}{remark}"
 
     @property
-    def image(self) -> str:
-        """The map as a data address."""
-        return self.colours.png(self.shown)
+    def images(self) -> list[tuple[str, str, str]]:
+        """Maps of the panels: place of the frame and of the image in it as CSS, and the image as a data address."""
+        made = []
+        for panel in self.plot.panels:
+            first, last = zip(*map(self._kept, panel.first, panel.counts, self.first, self.step), strict=True)
+            if any(a == b for a, b in zip(first, last, strict=True)):
+                continue
+            inner = WHOLE
+            if max(self.step) > 1:
+                shares = [
+                    ((start + step * a + (1 - step) / 2 - before) / n, (b - a) * step / n)
+                    for start, step, a, b, before, n in zip(
+                        self.first, self.step, first, last, panel.first, panel.counts, strict=True
+                    )
+                ]
+                (left, width), (bottom, height) = shares
+                inner = css(left=left, bottom=bottom, width=width, height=height)
+            part = slice(first[0], last[0]), slice(first[1], last[1])
+            made.append((self.plot.box(panel), inner, self.colours.png(self.shown, part)))
+        return made
 
-    @property
-    def image_box(self) -> str:
-        """Where the map lies in its frame, as CSS."""
-        if max(self.step) == 1:
-            return WHOLE
-        sides = zip(self.first, self.step, self.view.shape, self.colours.codes.shape[1:], strict=True)
-        (left, width), (bottom, height) = (((first + (1 - step) / 2) / n, m * step / n) for first, step, n, m in sides)
-        return css(left=left, bottom=bottom, width=width, height=height)
+    @staticmethod
+    def _kept(first: int, count: int, start: int, step: int) -> tuple[int, int]:
+        """The first of the drawn nodes in a panel, and the first after it."""
+        low, high = (math.ceil((node - start) / step) for node in (first, first + count))
+        return max(0, low), high
 
     @property
     def line(self) -> str:
@@ -291,6 +379,12 @@ class Figure:
         if self.scale is not None and self.scale.remark:
             scale += f", {self.scale.remark}"
         return f"{kind}: {self.title}. {scale}. {self.caption}".strip()
+
+
+def peak(field: Float[ndarray, "*space"]) -> tuple[int, ...]:
+    """The node of the largest size."""
+    place = np.unravel_index(int(np.argmax(np.nan_to_num(np.abs(field), nan=-1))), field.shape)
+    return tuple(int(index) for index in place)
 
 
 def line(view: View, plot: Plot, shares: Float[ndarray, " node"], first: int = 0, step: int = 1) -> str:
@@ -323,6 +417,15 @@ def ticks_between(low: float, high: float, count: int = 5) -> list[float]:
     margin = 1e-6 * (high - low)
     values = MaxNLocator(nbins=count, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     return [float(value) for value in values if low - margin <= value <= high + margin]
+
+
+def apart(ticks: Ticks) -> Ticks:
+    """Without those whose text would touch the one before, along a line of text."""
+    kept: Ticks = []
+    for place, text in ticks:
+        if not kept or place - kept[-1][0] > HALF_LETTER * (len(text) + len(kept[-1][1])) + 4:
+            kept.append((place, text))
+    return kept
 
 
 def rounded(values: Any) -> list[float | None]:

@@ -53,12 +53,20 @@
       });
       target.querySelector(".line").setAttribute("d", path);
     } else {
-      const [nx, ny] = fields.shape, canvas = surface(target, nx, ny), context = canvas.getContext("2d");
-      const pixels = context.createImageData(nx, ny), table = tables[fields.table];
-      for (let i = 0; i < nx; i++) {
-        for (let j = 0; j < ny; j++) pixels.data.set(table[codes[i * ny + j]], 4 * ((ny - 1 - j) * nx + i));
+      const all = fields.shape[1], table = tables[fields.table];
+      let number = 0;
+      for (const panel of view.panels) {
+        const start = panel.first.map((i, a) => Math.max(0, Math.ceil((i - first[a]) / step[a])));
+        const [nx, ny] = panel.first.map((i, a) => Math.ceil((i + panel.counts[a] - first[a]) / step[a]) - start[a]);
+        if (nx < 1 || ny < 1) continue;
+        const context = surface(target, number++, nx, ny).getContext("2d"), pixels = context.createImageData(nx, ny);
+        for (let i = 0; i < nx; i++) {
+          for (let j = 0; j < ny; j++) {
+            pixels.data.set(table[codes[(start[0] + i) * all + start[1] + j]], 4 * ((ny - 1 - j) * nx + i));
+          }
+        }
+        context.putImageData(pixels, 0, 0);
       }
-      context.putImageData(pixels, 0, 0);
     }
     target.querySelectorAll(".low").forEach((e) => { e.textContent = number(low); });
     target.querySelectorAll(".middle").forEach((e) => { e.textContent = number(between(low, high, 0.5, fields.log)); });
@@ -66,8 +74,8 @@
   }
 
   // The image of a figure becomes a canvas when it is first repainted.
-  function surface(target, width, height) {
-    const field = target.querySelector(".field");
+  function surface(target, number, width, height) {
+    const field = target.querySelectorAll(".field")[number];
     if (field.tagName === "CANVAS") return field;
     const canvas = document.createElement("canvas");
     Object.assign(canvas, { width, height, className: "field" });
@@ -131,19 +139,41 @@
   let point = kernel.start.slice();
 
   const nearest = () => kernel.shape.map((count, a) => clamp(Math.round((point[a] - kernel.first[a]) / kernel.step[a]), count - 1));
-  const index = (node, shape) => (flat ? node[0] : node[0] * shape[1] + node[1]);
-  const places = (node) => node.map((i, a) => number(view.coordinates[a][i], view.digits[a])).join(", ");
+  const index = (node, shape) => node.reduce((sum, i, a) => sum * shape[a] + i, 0);
+  const coordinate = (axis, i) => number(view.coordinates[axis][i], view.digits[axis]);
+  const places = (node) => node.map((i, a) => coordinate(a, i)).join(", ");
+  const panelOf = (node) => view.panels.find((p) => node.every((i, a) => i >= p.first[a] && i < p.first[a] + p.counts[a]));
+
+  // Planes of a box: through which node, and the node of the box at a place of the unfolded planes.
+  const box = view.coordinates.map((axis) => axis.length), spatial = box.length === 3, middle = view.middle;
+  const cut = middle.slice();
+  function nodeAt([i, j], at = cut) {
+    if (!spatial) return flat ? [i] : [i, j];
+    if (i >= box[0]) return [at[0], j, i - box[0]];
+    return j < box[1] ? [i, j, at[2]] : [i, at[1], j - box[1]];
+  }
+  function unfolded(values, empty) {
+    const planes = new Array(product(view.shape)).fill(empty);
+    for (let i = 0; i < view.shape[0]; i++) {
+      for (let j = 0; j < view.shape[1]; j++) {
+        if (panelOf([i, j])) planes[index([i, j], view.shape)] = values[index(nodeAt([i, j]), box)];
+      }
+    }
+    return planes;
+  }
 
   function mark(target, node) {
-    const [left, top, across, up] = view.frame;
-    const x = left + (node[0] + 0.5) / view.shape[0] * across;
-    const y = flat ? top : top + (1 - (node[1] + 0.5) / view.shape[1]) * up;
+    const panel = panelOf(node), [left, top, across, up] = panel.frame;
+    const share = node.map((i, a) => (i - panel.first[a] + 0.5) / panel.counts[a]);
+    const x = left + share[0] * across, y = flat ? top : top + (1 - share[1]) * up;
     target.querySelector(".point").setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
   }
 
   function showPoint() {
-    const at = index(point, view.shape), closest = nearest(), row = index(closest, kernel.shape);
-    const origin = closest.map((i, a) => kernel.first[a] + kernel.step[a] * i);
+    const node = nodeAt(point), at = view.whole ? index(node, box) : index(point, view.shape), closest = nearest();
+    const original = () => closest.map((i, a) => kernel.first[a] + kernel.step[a] * i);
+    if (!panelOf(original())) closest[0] -= 1;
+    const row = index(closest, kernel.shape), origin = original();
     for (const name of maps) mark(figure(name), point);
     mark(beside, origin);
     let codes = rows.at(row), [low, high] = [rows.low[row], rows.high[row]];
@@ -155,7 +185,7 @@
     paint(beside, codes, rows, low, high, kernel.first, kernel.step);
     const share = (value) => (value === null ? "—" : `${Math.round(100 * value)}\u00a0%`);
     const read = {
-      point: places(point),
+      point: places(node),
       value: number(material.values[at]),
       band: `${number(material.low[at])} to ${number(material.high[at])}`,
       phase: `${material.phase[at] === null ? "—" : material.phase[at] + 1}, ${share(material.probability[at])}`,
@@ -163,13 +193,14 @@
       row: number(kernel.largest[row]),
     };
     for (const element of document.querySelectorAll("[data-read]")) element.textContent = read[element.dataset.read];
-    describe(beside, `Row of the kernel at the point ${places(origin)}${view.unit}, from ${number(low)} to ${number(high)} ${kernel.unit}.`);
-    return `${flat ? "x" : "x, y"} = ${read.point}${view.unit}: ${material.quantity} ${read.value}${material.unit}, ${material.level} band ${read.band}${material.unit}.`;
+    describe(beside, `Row of the kernel at the point ${places(nodeAt(origin, middle))}${view.unit}, from ${number(low)} to ${number(high)} ${kernel.unit}.`);
+    return `${view.axes.join(", ")} = ${read.point}${view.unit}: ${material.quantity} ${read.value}${material.unit}, ${material.level} band ${read.band}${material.unit}.`;
   }
 
   function showSwitch() {
     const i = Number(document.querySelector("[name=band]:checked").value);
-    paint(main, switched.at(i), switched, switched.low[i], switched.high[i]);
+    if (view.whole) paintPlanes(main, "coefficient", i);
+    else paint(main, switched.at(i), switched, switched.low[i], switched.high[i]);
   }
   document.querySelectorAll("[name=band]").forEach((choice) => choice.addEventListener("change", showSwitch));
   common.addEventListener("change", showPoint);
@@ -183,7 +214,9 @@
     const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
     if (!move || (flat && move[1])) return;
     event.preventDefault();
-    point = point.map((i, a) => clamp(i + move[a] * (event.shiftKey ? 5 : 1), view.shape[a] - 1));
+    const next = point.map((i, a) => clamp(i + move[a] * (event.shiftKey ? 5 : 1), view.shape[a] - 1));
+    if (!panelOf(next)) return;
+    point = next;
     document.getElementById("spoken").textContent = moved();
   });
   // The maps of the first screen show the point once it has been moved.
@@ -195,13 +228,65 @@
   }
   let waiting = false;
   function follow(event, area) {
-    const frame = area.querySelector(".frame").getBoundingClientRect();
-    const shares = [(event.clientX - frame.left) / frame.width, 1 - (event.clientY - frame.top) / frame.height];
-    if (shares.some((share) => share < 0 || share > 1)) return;
-    point = view.shape.map((count, a) => clamp(Math.floor(shares[a] * count), count - 1));
+    const inside = [...area.querySelectorAll(".frame")].map((frame, i) => {
+      const { left, top, width, height } = frame.getBoundingClientRect(), { first, counts } = view.panels[i];
+      const shares = [(event.clientX - left) / width, 1 - (event.clientY - top) / height];
+      if (shares.some((share) => share < 0 || share > 1)) return null;
+      return counts.map((count, a) => first[a] + clamp(Math.floor(shares[a] * count), count - 1));
+    }).find(Boolean);
+    if (!inside) return;
+    point = inside;
     if (waiting) return;
     waiting = true;
     requestAnimationFrame(() => { waiting = false; moved(); });
+  }
+  // Planes through another node.
+  const volumes = Object.fromEntries(Object.entries(material.planes || {}).filter(([, one]) => one.codes)
+    .map(([name, one]) => [name, stack(one, box)]));
+  function paintPlanes(target, name, i = 0) {
+    const fields = volumes[name];
+    paint(target, unfolded(fields.at(i), LAST + 1), { ...fields, shape: view.shape }, fields.low[i], fields.high[i]);
+  }
+  function hatch(target, values, limit) {
+    const path = target.querySelector(".plot .hatched");
+    if (!path) return;
+    let cells = "";
+    const shown = unfolded(values, null);
+    for (const { first, counts, frame: [left, top, across, up] } of view.panels) {
+      const [wide, high] = [across / counts[0], up / counts[1]];
+      for (let i = 0; i < counts[0]; i++) {
+        for (let j = 0; j < counts[1]; j++) {
+          const value = shown[index([first[0] + i, first[1] + j], view.shape)];
+          if (value === null || value >= limit) continue;
+          cells += `M${(left + i * wide).toFixed(1)} ${(top + up - (j + 1) * high).toFixed(1)}`;
+          cells += `h${wide.toFixed(1)}v${high.toFixed(1)}h${(-wide).toFixed(1)}z`;
+        }
+      }
+    }
+    path.setAttribute("d", cells || "M0 0");
+  }
+  function showPlanes() {
+    const { limits } = material.planes;
+    cut.forEach((i, a) => {
+      const text = `${view.axes[a]} = ${coordinate(a, i)}${view.unit}`;
+      document.getElementById(`plane-text-${a}`).textContent = text;
+      document.getElementById(`plane-${a}`).setAttribute("aria-valuetext", text);
+      for (const name of maps) figure(name).querySelector(`[data-axis="${a}"]`).textContent = text;
+    });
+    for (const name of maps) {
+      if (name === "coefficient") showSwitch();
+      else paintPlanes(figure(name), name === "map" ? "coefficient" : name);
+      if (name === "phases") hatch(figure(name), material.probability, limits.probability);
+      else hatch(figure(name), material.identifiable, limits.identifiable);
+    }
+  }
+  if (view.whole) {
+    cut.forEach((_, a) => document.getElementById(`plane-${a}`).addEventListener("input", (event) => {
+      cut[a] = Number(event.target.value);
+      showPlanes();
+      if (document.body.classList.contains("moved")) moved(); else showPoint();
+    }));
+    showPlanes();
   }
   for (const name of maps) {
     const area = figure(name).querySelector(".plot");
