@@ -57,8 +57,9 @@ def test_pretrained_weights_are_good(name, made):
 
 def test_weights_of_a_cube_are_good_on_data_of_another_discretisation(tmp_path):
     archive = generate(Plan(Conduction3DRecipe(nodes=11, pairs=20), systems=3, seed=77), tmp_path / "data", workers=1)
-    found = evaluate(load(CUBE), archive, context=15, noise=0.01, part="train", systems=2, inversion=False)
-    assert found.held_out.mean < 0.08
+    asked = {"context": 15, "noise": 0.01, "part": "train", "systems": 1, "inversion": False}
+    ours, linear = (evaluate(one, archive, **asked).held_out.mean for one in (load(CUBE), nipde.Ridge()))
+    assert ours < min(0.1, 0.25 * linear)
 
 
 @pytest.mark.slow
