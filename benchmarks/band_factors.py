@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from benchmarks.record import commit, now, read_record
 from nipde.atomic import write_bytes
@@ -18,6 +19,8 @@ from nipde.estimators.inverse.band_factors import LEVELS, Case, SolidCase
 TARGET = Path(__file__).resolve().parent.parent / "src/nipde/estimators/inverse/band_factors.json"
 #: A stratum with fewer systems than this has no factors.
 FEWEST = 6
+#: Nor has one of solids with fewer than this, whose specimens hold their two or three levels or miss them.
+FEWEST_SOLIDS = 20
 #: What calibrated bands hold, and of which quantiles and factors.
 HELD = {"within_calibrated": ("ratios", "response"), "material_within_calibrated": ("material_ratios", "material")}
 
@@ -63,13 +66,16 @@ def held(one: dict[str, Any], factors: dict[str, dict[str, Any]] | None, shares:
 
 
 def of_solids(systems: Sequence[dict[str, Any]], shares: Sequence[float]) -> dict[str, dict[str, Any]]:
-    """Factors of log E by stratum, from specimens of the calibration."""
+    """Factors of log E by stratum, from specimens of the calibration; so few that bands are not made narrower."""
     grouped = defaultdict(list)
     for one in systems:
         grouped[solid_case(one).stratum].append(one["ratios"])
     return {
-        name: {"systems": len(each), "material": [round(factor(each, shares, level), 3) for level in LEVELS]}
-        for name, each in sorted(grouped.items()) if len(each) >= FEWEST
+        name: {
+            "systems": len(each),
+            "material": [round(max(factor(each, shares, level), norm.ppf((1 + level) / 2)), 3) for level in LEVELS],
+        }
+        for name, each in sorted(grouped.items()) if len(each) >= FEWEST_SOLIDS
     }  # fmt: skip
 
 

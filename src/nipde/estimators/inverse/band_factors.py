@@ -22,7 +22,7 @@ FEW, LOW = 60, 0.003
 #: Calibration systems on shapes have at least this noise, pairs and sensors.
 LEAST_NOISE, PAIRS_ON_SHAPES, SENSORS_ON_SHAPES = 0.0009, 20, 25
 #: Calibration specimens that are plane solids: readings at least, and the range of their noise.
-READINGS_OF_SOLIDS, NOISE_OF_SOLIDS = 150, (0.0002, 0.03)
+READINGS_OF_SOLIDS, NOISE_OF_SOLIDS = 180, (0.003, 0.05)
 Factors = Float[Tensor, " level"]
 
 
