@@ -184,7 +184,10 @@ class SolidDiscovery:
                 f"Not calibrated ({'; '.join(self.law.uncalibrated)}): bands are those of the posterior, which were "
                 f"often too narrow on simulated tests. {stated}"
             )
-        return f"Bands of the modulus are calibrated on simulated tests of other specimens. {stated}"
+        return (
+            "Calibrated: on average over simulated tests of other specimens, bands of the modulus hold at least the "
+            f"stated share. In a single specimen those of phases hold a level everywhere or miss it. {stated}"
+        )
 
     def fit(self) -> str:
         """Residuals over the noise, and what rings."""
