@@ -13,7 +13,7 @@ def three_dimensions(measured: dict[str, Any]) -> str:
             continue
         rows += [
             (row["kind"], "conduction-3d", _count(row, "held_out"), _share(row["held_out"]), _number(row["log_error"]),
-             _share(row["phases_right"]), _share(row["responses_within"]), _share(row["material_within"])),
+             _share(row["phases_right"]), *(_band(row, name) for name in ("responses", "material"))),
             ("", "total variation", _count(row, "variation_held_out"), _share(row["variation_held_out"]),
              _number(row["variation_log_error"]), _share(row["variation_phases_right"]), "", ""),
         ]  # fmt: skip
@@ -22,12 +22,19 @@ def three_dimensions(measured: dict[str, Any]) -> str:
     nodes, pairs, bands = measured["nodes"], measured["pairs"], measured["rows"][-1]["material_within_systems"]
     return table(head, rows) + (
         f"\n{nodes}³ nodes, {pairs} pairs, noise {percent(measured['noise'])}, contrasts 2 to 10; bands of "
-        f"{percent(measured['level'])}, those of log b on {bands} systems.\n"
+        f"{percent(measured['level'])}, those of log b on {bands} systems; in brackets the multiple of the half width that "
+        "holds as much as stated.\n"
     )
 
 
 def _count(row: dict[str, Any], name: str) -> str:
     return str(row[f"{name}_systems"])
+
+
+def _band(row: dict[str, Any], name: str) -> str:
+    if row[f"{name}_within"] is None:
+        return ""
+    return f"{percent(row[f'{name}_within'])} ({row[f'{name}_needed']:.2f})"
 
 
 def _share(value: float | None) -> str:
