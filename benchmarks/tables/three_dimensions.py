@@ -22,8 +22,8 @@ def three_dimensions(measured: dict[str, Any]) -> str:
     nodes, pairs, bands = measured["nodes"], measured["pairs"], measured["rows"][-1]["material_within_systems"]
     return table(head, rows) + (
         f"\n{nodes}³ nodes, {pairs} pairs, noise {percent(measured['noise'])}, contrasts 2 to 10; bands of "
-        f"{percent(measured['level'])}, those of log b on {bands} systems; in brackets the multiple of the half width that "
-        "holds as much as stated.\n"
+        f"{percent(measured['level'])}, those of log b on {bands} systems. In brackets: the multiple of the half width "
+        "that holds as much as stated.\n"
     )
 
 
