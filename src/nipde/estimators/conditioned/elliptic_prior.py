@@ -27,6 +27,8 @@ from nipde.kernels.elliptic import EllipticKernel
 
 #: Prior of the first fit: log b within about 1/2 of a constant over a tenth of the box, and slow drift.
 PRECISION, SMOOTHNESS = 400.0, 0.3
+#: In three dimensions jumps between neighbours must cost more: there the same cost leaves b at single nodes nearly free.
+SPATIAL_SMOOTHNESS = 60.0
 #: The same for drift, in units of the diffusivity over the size of the box.
 DRIFT_PRECISION, DRIFT_SMOOTHNESS = 4.0, 0.01
 #: τ and ε of the piecewise-constant prior, its precision, and rounds of reweighting.
@@ -142,11 +144,10 @@ class EllipticPrior(nn.Module):
 
     def _constants(self, like: Tensor) -> tuple[Tensor, Tensor]:
         axes = (..., *(None,) * (like.ndim - 2))
-        both = ((PRECISION, DRIFT_PRECISION), (SMOOTHNESS, DRIFT_SMOOTHNESS))
-        precision, smoothness = (
-            constant(_each, *one, self.coefficients, like=like)[axes].expand_as(like) for one in both
-        )
-        return precision, smoothness
+        smoothness = SPATIAL_SMOOTHNESS if like.ndim == 5 else SMOOTHNESS
+        both = ((PRECISION, DRIFT_PRECISION), (smoothness, DRIFT_SMOOTHNESS))
+        first, second = (constant(_each, *one, self.coefficients, like=like)[axes].expand_as(like) for one in both)
+        return first, second
 
     def _numbers(
         self, fit: EquationErrorFit, coefficients: Tensor, solved: Tensor
