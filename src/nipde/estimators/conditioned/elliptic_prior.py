@@ -27,7 +27,7 @@ from nipde.kernels.elliptic import EllipticKernel
 
 #: Prior of the first fit: log b within about 1/2 of a constant over a tenth of the box, and slow drift.
 PRECISION, SMOOTHNESS = 400.0, 0.3
-#: In three dimensions jumps between neighbours must cost more: there the same cost leaves b at single nodes nearly free.
+#: In three dimensions jumps between neighbours must cost more: the same cost leaves b at single nodes nearly free.
 SPATIAL_SMOOTHNESS = 60.0
 #: The same for drift, in units of the diffusivity over the size of the box.
 DRIFT_PRECISION, DRIFT_SMOOTHNESS = 4.0, 0.01
