@@ -42,15 +42,15 @@ resource.setrlimit = no_address_space
 #: What is imported before it is taken away belongs to the libraries below, which have paths of their own.
 BEFORE = "import asyncio, fsspec, h5py, multiprocessing, numpy, scipy.sparse.linalg, subprocess, sys, zarr\n"
 USE = """
-from nipde.data import generation
+from nipde.data import cluster
 from nipde.data.archive import open_archive
 from nipde.data.generation import generate
 plan = open_archive(sys.argv[1]).plan
 made = generate(plan, sys.argv[2], workers=1)
 assert made.digest == open_archive(sys.argv[1], verify=True).digest
 made.rebuild(3)
-assert generation._cores() >= 1
-with generation._without_interrupts():
+assert cluster.cores() >= 1
+with cluster._without_interrupts():
     pass
 from nipde.interop.the_well import to_the_well
 to_the_well(made, sys.argv[2] + ".h5")

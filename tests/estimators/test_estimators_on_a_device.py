@@ -8,7 +8,7 @@ import torch
 import nipde
 from nipde.estimators.registry import FITTED, METHODS, MODELS, SOLIDS, factory
 from nipde.evaluation.named import named
-from tests.golden.answers import _advection, _archive, _noisy, _tissue
+from tests.golden.answers import _advection, _archive, _cube, _noisy, _tissue
 from tests.simulated_device import device, waits, watched
 from tests.waits import BY_SCIPY, LISTED
 
@@ -24,7 +24,10 @@ def measured(name):
     """Pairs of one system and of a batch of two would wait alike: one."""
     if name in SOLIDS or name in ("mmnist-gated", "tissue-gated"):
         return _tissue(5)
-    pairs, loads = _advection() if name.startswith("advection") else _noisy(9)
+    if name == "conduction-3d":
+        pairs, loads = _cube()
+    else:
+        pairs, loads = _advection() if name.startswith("advection") else _noisy(9)
     return pairs.take(range(8)), loads[:2]
 
 

@@ -108,7 +108,7 @@ def test_draws_have_the_deviations_of_all_columns(monkeypatch, shape):
     ratio = found.deviation() / expected
     assert 0.95 < float(ratio.mean()) < 1.05
     assert 0.02 < float(ratio.std()) < 0.06  # about 1/√600
-    assert float((found.identifiable() - told).abs().max()) < 0.1
+    assert float((found.identifiable() - told).abs().max()) < 0.15
     assert torch.equal(found.deviation(), found.deviation())
 
 

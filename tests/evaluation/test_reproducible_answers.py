@@ -11,7 +11,7 @@ import torch
 import nipde
 from nipde.estimators.registry import FITTED, METHODS, MODELS, SOLIDS, factory
 from nipde.evaluation.named import named
-from tests.golden.answers import _advection, _archive, _noisy, _tissue
+from tests.golden.answers import _advection, _archive, _cube, _noisy, _tissue
 
 AGREE = 1e-10
 #: Their Gauss-Newton steps take seconds.
@@ -28,6 +28,8 @@ def measured(name):
     """Pairs and new loads of a law that suits the estimator."""
     if name in SOLIDS or name in ("mmnist-gated", "tissue-gated"):
         return _tissue()
+    if name == "conduction-3d":
+        return _cube()
     return _advection() if name.startswith("advection") else _noisy(9 if name in (*FITTED, "output-error") else 13)
 
 

@@ -52,6 +52,15 @@ def _noisy(nodes: int = 13) -> tuple[nipde.Pairs, torch.Tensor]:
 
 
 @cache
+def _cube() -> tuple[nipde.Pairs, torch.Tensor]:
+    rng, grid = np.random.default_rng(7), nipde.Grid.uniform(6, dimension=3)
+    rock = np.exp(GaussianField(4.0, waves=4).sample(grid, rng=rng, count=1))[0]
+    loads = GaussianField(1.0, waves=4, rms=1.0).sample(grid, rng=rng, count=14)
+    exact = nipde.Pairs.from_arrays(loads, nipde.Darcy(grid, rock).solve(loads), grid=grid)
+    return nipde.with_white_noise(exact.take(range(10)), share=0.01, seed=3), exact.loads[10:]
+
+
+@cache
 def _advection() -> tuple[nipde.Pairs, torch.Tensor]:
     rng = np.random.default_rng(6)
     grid = nipde.Grid.uniform(13)
