@@ -11,12 +11,14 @@ from nipde.context.pairs import Pairs
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.generation import generate
 from nipde.data.plan import Plan
+from nipde.discovery.coverage import coverage_of
 from nipde.discovery.material import NORMAL, material_of
 from nipde.errors import KernelError
 from nipde.estimators.conditioned.calibration import Calibration
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.evaluation.calibrate import calibrated, contexts
 from nipde.evaluation.protocol import choose
+from nipde.kernels.prediction_bands import SAME_DISCRETISATION
 from nipde.weights import checkpoint, load
 from nipde.weights.models import SHELF
 
@@ -63,6 +65,10 @@ def test_calibrated_bands_hold_their_share_of_new_systems(model, tested):
     assert np.mean(shares) == pytest.approx(0.94, abs=0.02)  # of bands of 90 %, over few systems
 
 
+def widened_deviation(kernel):
+    return kernel.posterior.widening * kernel.posterior.deviation().double().numpy()
+
+
 def test_sharp_weights_have_factors_of_their_own(model, pairs):
     (stratum,) = model.calibration.strata[0]
     assert stratum.piecewise_constant == ()
@@ -73,7 +79,7 @@ def test_sharp_weights_have_factors_of_their_own(model, pairs):
     piecewise_constant = both.with_piecewise_constant_prior()
     found, _ = material_of(piecewise_constant(pairs), level=0.8)
     assert found.calibrated
-    posterior = piecewise_constant(pairs).posterior.deviation().double().numpy()
+    posterior = widened_deviation(piecewise_constant(pairs))
     assert np.log(found.high / found.values) == pytest.approx(factors[1] * posterior, rel=1e-3)
 
 
@@ -93,7 +99,7 @@ def test_the_band_of_the_table_is_the_band_of_the_material(model, pairs):
     kernel = model(pairs)
     found, deviation = material_of(kernel, level=0.9, unit="N/mm")
     factor = model.calibration.strata[0][0].material[model.calibration.levels.index(0.9)]
-    posterior = model(pairs).posterior.deviation().double().numpy()
+    posterior = widened_deviation(kernel)
     assert np.log(found.high / found.values) == pytest.approx(factor * posterior, rel=1e-3)
     assert found.low * found.high == pytest.approx(found.values**2)
     assert deviation == pytest.approx(factor / NORMAL[0.9] * posterior, rel=1e-3)
@@ -110,7 +116,42 @@ def test_without_calibration_bands_are_those_of_the_posterior(pairs):
         assert np.log(found.high / found.low) == pytest.approx(2 * factor * deviation)
         widths.append(np.median(found.high / found.low))
     assert widths == sorted(widths)
-    assert deviation == pytest.approx(model(pairs).posterior.deviation().double().numpy())
+    assert deviation == pytest.approx(widened_deviation(kernel), rel=1e-6)
+
+
+def test_a_misfit_over_the_stated_noise_widens_the_band(pairs):
+    kernels = [untrained()(replace(pairs, noise=noise)) for noise in (0.1 * pairs.noise, pairs.noise)]
+    widenings = [kernel.posterior.widening for kernel in kernels]
+    assert widenings[0] > 3 * widenings[1] >= 3
+    alone = [kernel.posterior.deviation().median() for kernel in kernels]
+    bands = [np.median(np.log(found.high / found.low)) for found, _ in map(material_of, kernels)]
+    assert alone[0] < alone[1]  # the posterior believes the stated noise
+    assert bands[0] > bands[1]
+
+
+def test_factors_of_older_weights_are_for_the_posterior_alone(model, pairs):
+    older = untrained()
+    older.calibration = replace(model.calibration, widened=False)
+    kernel = older(pairs)
+    factor = model.calibration.strata[0][0].material[model.calibration.levels.index(0.9)]
+    found, _ = material_of(kernel)
+    alone = kernel.posterior.deviation().double().numpy()
+    assert np.log(found.high / found.values) == pytest.approx(factor * alone, rel=1e-3)
+
+
+def test_what_the_calibration_systems_do_not_cover_is_said(model, pairs):
+    def first_reason(given, *, reference=(9, 9), change=lambda model: model):
+        other = untrained()
+        other.calibration = replace(model.calibration, reference=reference)
+        return next(iter(coverage_of(change(other)(given)).reasons), None)
+
+    assert first_reason(pairs) is None
+    assert first_reason(pairs, reference=()) == SAME_DISCRETISATION
+    assert "coarser than the 17 × 17 nodes" in first_reason(pairs, reference=(17, 17))
+    assert first_reason(pairs.take(slice(5))) == f"5 pairs: bands were calibrated for {CONTEXT} to {CONTEXT}"
+    assert "noise: bands were calibrated" in first_reason(replace(pairs, noise=3 * pairs.noise))
+    sharp = first_reason(pairs, change=ConditionedNIPS.with_piecewise_constant_prior)
+    assert "not calibrated for this prior" in sharp
 
 
 def test_a_level_or_weights_without_a_band_are_refused(pairs):

@@ -8,10 +8,9 @@ import pytest
 import torch
 
 import nipde
-from nipde.discovery.coverage import SAME_DISCRETISATION
 from nipde.discovery.discovery import RecommendedLoads
 from nipde.errors import KernelError
-from nipde.kernels.prediction_bands import OutlierTest
+from nipde.kernels.prediction_bands import SAME_DISCRETISATION, OutlierTest
 from nipde.report.files import summary
 from nipde.report.kernel_factors import factors_of
 from nipde.report.numbers import capitalised, number, percent, unit_symbol, unit_text

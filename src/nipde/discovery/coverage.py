@@ -3,11 +3,7 @@
 from dataclasses import dataclass
 
 from nipde.kernels.base import Kernel
-
-#: Weights: their systems are solved on the grid that they compute on. No specimen is.
-SAME_DISCRETISATION = (
-    "the weights were calibrated on data of nipde's own solver, on the same grid; on a specimen their bands hold less"
-)
+from nipde.kernels.prediction_bands import NO_CALIBRATION
 
 
 @dataclass(frozen=True)
@@ -24,12 +20,10 @@ class Coverage:
 
 def coverage_of(kernel: Kernel) -> Coverage:
     """By the kernel's own account of its calibration, its outlier test and the sides of its domain."""
-    reasons = list(getattr(kernel, "not_calibrated", (SAME_DISCRETISATION,)))
+    reasons = list(getattr(kernel, "not_calibrated", (NO_CALIBRATION,)))
     test = kernel.outlier_test
     if test is not None and bool(test.is_outlier.any()):
         reasons.append("the pairs are unlike those of the calibration systems, or the law does not explain them")
-    elif test is None and SAME_DISCRETISATION in reasons:
-        reasons = ["the weights are not calibrated for pairs like these: gaps, noisy loads, or weights of your own"]
     if not all(axis.boundary.essential for axis in kernel.grid.axes):
         reasons.append("not all sides are Dirichlet boundaries, as in all calibration systems")
     return Coverage(tuple(reasons))

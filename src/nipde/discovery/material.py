@@ -1,7 +1,7 @@
 """The coefficient with its band, b · exp(± c · deviation(x)), and its segmentation into phases by thresholds on log b.
 
-c is the calibrated factor of the weights, or the quantile of a normal distribution. The probability of a phase is that
-of log b on its side of the thresholds.
+c is the calibrated factor of the weights, or the quantile of a normal distribution times √χ² of the misfit. The
+probability of a phase is that of log b on its side of the thresholds.
 """
 
 from dataclasses import replace
@@ -35,16 +35,17 @@ def material_of(
             expected="weights that infer a coefficient", got="a kernel without posterior",
             remedy="use weights with an elliptic prior, such as darcy",
         )  # fmt: skip
-    factor, calibrated = NORMAL[level], bands is not None and bands.material is not None
+    factor, widening, calibrated = NORMAL[level], posterior.widening, False
     if bands is not None and bands.material is not None:
-        factor = float(bands.material[bands.levels.index(level)])
+        factor, calibrated = float(bands.material[bands.levels.index(level)]), True
+        widening = posterior.widening if bands.widened else 1.0
     values, deviation, identifiable = (
         field.detach().double().cpu().numpy()
         for field in (posterior.coefficient, posterior.deviation(), posterior.identifiable())
     )
-    width = np.exp(factor * deviation)
+    width = np.exp(factor * widening * deviation)
     material = Material(values, values / width, values * width, level, calibrated, unit, identifiable, quantity)
-    return material, factor / NORMAL[level] * deviation
+    return material, factor / NORMAL[level] * widening * deviation
 
 
 def inside_only(material: Material, inside: Bool[ndarray, "*space"]) -> Material:

@@ -19,6 +19,7 @@ from nipde.context.noise import level_like, with_white_noise_each
 from nipde.context.pairs import Pairs
 from nipde.context.sampling import Draw
 from nipde.data.archive import Archive
+from nipde.data.finer_mesh import FinerMeshRecipe
 from nipde.data.system import System
 from nipde.errors import ArchiveError
 from nipde.estimators.conditioned.calibration import Calibration, Stratum, noise_share, signature
@@ -85,6 +86,8 @@ def calibrated(
         threshold=_threshold(np.stack(scores, 1)),
         systems=len(scores[0]),
         archive=archive.digest,
+        widened=True,
+        reference=archive.grid.shape if isinstance(archive.plan.recipe, FinerMeshRecipe) else (),
     )
     return calibrated
 
@@ -102,7 +105,7 @@ def contexts(
 def material_ratios(
     model: ConditionedNIPS, archive: Archive, *, part: str, context: int, noise: float, systems: int | None, seed: int
 ) -> Ratios:
-    """|error of log b| over its deviation at all free nodes of up to `MATERIALS` systems of known permeability."""
+    """|error of log b| over its widened deviation at all free nodes of up to `MATERIALS` systems of known b."""
     weight = next(model.parameters())
     at_most = MATERIALS if systems is None else min(systems, MATERIALS)
     draw = choose(archive, part=part, context=context, loads=part, systems=at_most, seed=seed)
@@ -113,8 +116,8 @@ def material_ratios(
         for number, hidden in enumerate(torch.from_numpy(read.hidden[:, 0]).double()):
             posterior = kernel.system(number).posterior
             assert posterior is not None
-            ratio = (posterior.coefficient.double().cpu() / hidden).log().abs() / posterior.deviation().double().cpu()
-            ratios.append(ratio[free])
+            errors = (posterior.coefficient.double().cpu() / hidden).log().abs()
+            ratios.append((errors / posterior.deviation().double().cpu() / posterior.widening)[free])
     return torch.stack(ratios).numpy()
 
 

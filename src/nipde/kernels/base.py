@@ -35,6 +35,10 @@ class CoefficientPosterior(Protocol):
     def deviation(self) -> Float[Tensor, "*space"]:
         """Standard deviation of its logarithm at every node."""
 
+    @property
+    def widening(self) -> float:
+        """Factor on the deviation for a misfit larger than the noise; 1 where the deviation contains it."""
+
     def identifiable(self) -> Float[Tensor, "*space"]:
         """From 0, where the pairs say nothing about the coefficient, to 1, where they determine it."""
 

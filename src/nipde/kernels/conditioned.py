@@ -20,7 +20,7 @@ from nipde.grid import Grid
 from nipde.kernels.base import CoefficientPosterior, Fields
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.kernels.matrix_free import MatrixFreeKernel
-from nipde.kernels.prediction_bands import PredictionBands
+from nipde.kernels.prediction_bands import NO_CALIBRATION, PredictionBands
 from nipde.kernels.solved import along_batch
 from nipde.physics.elastic import ElasticBody
 from nipde.spectral.transform import transform
@@ -160,6 +160,11 @@ class ConditionedKernel(MatrixFreeKernel):
         if self.batch or self.coefficient is None:
             raise KernelError(expected="one system", got=f"a batch {self.batch}", remedy="take one: kernel.system(0)")
         return self.posteriors[0](self.coefficient)
+
+    @property
+    def not_calibrated(self) -> tuple[str, ...]:
+        """Why its bands are not known to hold."""
+        return (NO_CALIBRATION,) if self.bands is None else self.bands.not_covered
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """All parts, and the posteriors with them."""

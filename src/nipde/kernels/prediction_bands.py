@@ -10,6 +10,12 @@ from torch import Tensor
 
 from nipde.errors import KernelError
 
+#: Most weights: their systems are solved on the grid that they compute on. No specimen is.
+SAME_DISCRETISATION = (
+    "the weights were calibrated on data of nipde's own solver, on the same grid; on a specimen their bands hold less"
+)
+NO_CALIBRATION = "the weights are not calibrated for pairs like these: gaps, noisy loads, or weights of your own"
+
 
 @dataclass(frozen=True, eq=False)
 class OutlierTest:
@@ -41,6 +47,10 @@ class PredictionBands:
     outlier_test: OutlierTest
     #: Half width of bands on log b over its deviation; None where no material is inferred, or its truth was not known.
     material: Float[Tensor, "*batch level"] | None = None
+    #: Whether those factors are for a deviation that was widened by the misfit.
+    widened: bool = False
+    #: Why the calibration systems do not cover the kernel; empty if they do.
+    not_covered: tuple[str, ...] = (SAME_DISCRETISATION,)
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """Factors and scores changed."""

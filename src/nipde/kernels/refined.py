@@ -138,8 +138,13 @@ class Posterior:
         return self.like.new_tensor(np.exp(self.law.log_coefficient))
 
     def deviation(self) -> Float[Tensor, "*space"]:
-        """Of its logarithm."""
+        """Of its logarithm, with the misfit."""
         return self.like.new_tensor(self.law.posterior.log_deviation())
+
+    @property
+    def widening(self) -> float:
+        """Nothing more."""
+        return 1.0
 
     def identifiable(self) -> Float[Tensor, "*space"]:
         """From 0 to 1."""

@@ -6,6 +6,7 @@ Between the strata of the table log(factor) is interpolated over log d, and then
 than the noise share ν, since the prior replaces what noise hides. Outside, the nearest stratum counts.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from nipde.errors import KernelError
 from nipde.kernels.conditioned import ConditionedKernel
-from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
+from nipde.kernels.prediction_bands import SAME_DISCRETISATION, OutlierTest, PredictionBands
 from nipde.records import dataclass_from_json
 
 #: Misfits below this share of the responses are alike: at zero noise the rest is rounding and unfinished steps.
@@ -25,6 +26,8 @@ MISFIT_FLOOR = 1e-3
 CONTRAST_ENDS = (0.05, 0.95)
 #: A factor of 0 has no logarithm.
 SMALLEST = 1e-12
+#: Shares of noise beyond the ends of the table by less than this factor are taken for the ends.
+NOISE_SLACK = 1.2
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,10 @@ class Calibration:
     #: Where the table comes from: how many systems of which archive.
     systems: int
     archive: str
+    #: Whether factors on log b are for a deviation times √χ² of the misfit.
+    widened: bool = False
+    #: Nodes of the systems' grid if another solver, on a finer mesh, made their data; empty if nipde's own did.
+    reference: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         counts = {"median": len(self.names), "deviation": len(self.names)}
@@ -97,12 +104,30 @@ class Calibration:
         material = None
         if self.strata[0][0].material:
             material = self._interpolated("material", pairs, share, logarithmic=True)
-        return PredictionBands(self.levels, torch.stack(factors, -1), OutlierTest(scores, self.threshold), material)
+        return PredictionBands(
+            self.levels, torch.stack(factors, -1), OutlierTest(scores, self.threshold), material, self.widened,
+            tuple(self._not_covered(kernel, pairs, share)),
+        )  # fmt: skip
 
     def with_piecewise_constant_prior(self) -> Self:
         """Of the piecewise-constant prior; bands on responses stay as they are, and hold more than their level."""
         strata = tuple(tuple(replace(one, material=one.piecewise_constant) for one in row) for row in self.strata)
         return replace(self, strata=strata)
+
+    def _not_covered(self, kernel: ConditionedKernel, pairs: int, share: Float[Tensor, "*batch"]) -> Iterator[str]:
+        """What sets a kernel's context apart from those of the table."""
+        if not self.reference:
+            yield SAME_DISCRETISATION
+        elif any(nodes < least for nodes, least in zip(kernel.grid.shape, self.reference, strict=True)):
+            nodes = " × ".join(map(str, self.reference))
+            yield f"the grid is coarser than the {nodes} nodes of the calibration systems: its own error is larger"
+        if not self.pairs[0] <= pairs <= self.pairs[-1]:
+            yield f"{pairs} pairs: bands were calibrated for {self.pairs[0]} to {self.pairs[-1]}"
+        least, most = float(share.min()), float(share.max())
+        if most > NOISE_SLACK * self.noise[-1] or NOISE_SLACK * least < self.noise[0]:
+            yield f"{most:.1%} noise: bands were calibrated for {self.noise[0]:.1%} to {self.noise[-1]:.1%}"
+        if kernel.coefficient is not None and not self.strata[0][0].material:
+            yield "bands of the coefficient were not calibrated for this prior"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""

@@ -175,6 +175,11 @@ class Linearised:
         """Jᵀ Q."""
         return self.sensitivity.vjp(self._weigh(outflow, slice(None)))
 
+    def chi_squared(self) -> Float[Tensor, " system"]:
+        """Square of the residual over its variance, mean of all modes and pairs."""
+        modes = self.fit.waves.analysis(self.residual / self.fit.links.volume)
+        return (modes.square() * self.fit.weights).flatten(1).mean(1)
+
     def normal(self, change: Tensor) -> Tensor:
         """Jᵀ Q J."""
         return self.sensitivity.normal(change, weigh=self._weigh)

@@ -40,6 +40,11 @@ class MaterialPosterior:
         """Standard deviation of log b at every node."""
         return self._variance(self.prior).sqrt()
 
+    @property
+    def widening(self) -> float:
+        """√χ² of the residual, at least 1: what noise and prior do not explain is error of the law or of its grid."""
+        return max(1.0, float(self.view.chi_squared())) ** 0.5
+
     @torch.no_grad()
     def identifiable(self) -> Float[Tensor, "*space"]:
         """0 where the pairs do not determine b, 1 where they do."""
