@@ -67,7 +67,6 @@ def test_check_draws_the_planes(block, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "got"),
     [
-        ([], "none in this installation: install a newer nipde"),
         (["--weights", "output-error"], "got three: leave out --weights output-error"),
         (["--nuisance", "[gain]"], "got three: leave out --weights output-error and --nuisance"),
         (["--weights", "darcy"], "expected 2 axes"),
@@ -75,8 +74,7 @@ def test_check_draws_the_planes(block, tmp_path, capsys):
         (["--clamped", "left"], "solids are plane"),
     ],
 )
-def test_what_is_plane_so_far_says_so(block, tmp_path, capsys, monkeypatch, words, got):
-    monkeypatch.setattr("nipde.cli.discover.SPATIAL", "not-shipped")
+def test_what_is_plane_so_far_says_so(block, tmp_path, capsys, words, got):
     assert main(["discover", str(block[0]), *words, "--out", str(tmp_path / "found")]) != 0
     assert got in capsys.readouterr().err
     assert not (tmp_path / "found").exists()

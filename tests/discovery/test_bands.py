@@ -154,6 +154,20 @@ def test_what_the_calibration_systems_do_not_cover_is_said(model, pairs):
     assert "not calibrated for this prior" in sharp
 
 
+def test_the_table_of_the_finest_grid_that_covers_a_context_counts(model, pairs):
+    coarse = replace(model.calibration, reference=(5, 5), pairs=(3,), threshold=11.0)
+    fine = replace(model.calibration, reference=(9, 9), threshold=12.0)
+    finest = replace(model.calibration, reference=(17, 17), threshold=13.0)
+    many = untrained()
+    many.calibration = coarse.with_finer(fine).with_finer(finest)
+    assert many.calibration == Calibration.from_dict(json.loads(json.dumps(many.calibration.to_dict())))
+    assert many(pairs).bands.outlier_test.threshold == 12.0
+    assert many(pairs.take(slice(3))).bands.outlier_test.threshold == 11.0  # only that table has so few pairs
+    assert many.with_piecewise_constant_prior().calibration.finer.strata[0][0].material == ()
+    assert fine.with_finer(coarse) == coarse
+    assert fine.with_finer(model.calibration) == model.calibration  # of the same discretisation: it replaces
+
+
 def test_a_level_or_weights_without_a_band_are_refused(pairs):
     for kernel, level in ((untrained()(pairs), 0.42), (untrained(prior="gated", terms=2)(pairs), 0.9)):
         with pytest.raises(KernelError) as error:

@@ -115,5 +115,8 @@ def test_a_run_becomes_weights_with_a_card(tmp_path, capsys):
     assert record["calibration"]["systems"] == 21
     again = load(tmp_path / "mine")
     assert (again.name, again.calibration.systems) == ("mine", 21)
+    assert main(["publish", str(tmp_path / "mine"), "--name", "other", "--out", str(tmp_path / "other")]) == 0
+    copied = json.loads((tmp_path / "other" / "config.json").read_text())
+    assert copied | {"name": "mine"} == record
     trained = load(tmp_path / "run")
     assert all(torch.equal(a, b) for a, b in zip(again.parameters(), trained.parameters(), strict=True))

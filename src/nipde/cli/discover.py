@@ -15,7 +15,7 @@ from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.report.files import check_folder
 from nipde.report.statements import statements
-from nipde.weights import load, names
+from nipde.weights import load
 
 ABOUT = (
     "Map the coefficient b of -div(b grad u) = f from tests in which a load f was applied and the response u measured, "
@@ -111,10 +111,5 @@ def usual_estimator(options: Any, dimension: int) -> Any:
         raise PairsError(
             expected="one or two axes for estimates by output error", got="three",
             remedy=f"leave out --weights {OUTPUT_ERROR} and --nuisance",
-        )  # fmt: skip
-    if SPATIAL not in names():
-        raise PairsError(
-            expected=f"weights for three axes, {SPATIAL}", got="none in this installation",
-            remedy="install a newer nipde, or name your own: --weights FOLDER of a ConditionedNIPS with dimension = 3",
         )  # fmt: skip
     return load(SPATIAL)

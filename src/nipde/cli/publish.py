@@ -1,6 +1,7 @@
 """`nipde publish RUN --name NAME --out FOLDER`: a run's best weights as a folder to share, calibrated, with a card."""
 
 from pathlib import Path
+from typing import Any
 
 from nipde.cli.arguments import address, new_folder, parser, whole
 from nipde.cli.terminal import progress, say
@@ -9,13 +10,17 @@ from nipde.errors import CheckpointError
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.evaluation.calibrate import NOISE, PAIRS, calibrated
 from nipde.training.callbacks import history
-from nipde.weights import load, publish
+from nipde.weights import card, load, publish
+from nipde.weights.models import BEST
+
+#: Sentences of a card.
+NOTES = ("about", "limits")
 
 
 def run(words: list[str]) -> int:
     """Entry of the verb."""
     options = parser("publish", "Write a run's best weights and their card, calibrated on validation systems.")
-    options.add_argument("run", type=Path, help="folder of a run of nipde train")
+    options.add_argument("run", type=Path, help="folder of a run of nipde train, or of published weights")
     options.add_argument("--name", type=str, required=True, help="name of the weights")
     options.add_argument("--out", type=new_folder, required=True, help="folder for weights, config and card")
     options.add_argument("--about", type=str, default="", help="what the weights are for, in a sentence")
@@ -47,6 +52,16 @@ def run(words: list[str]) -> int:
                 model, archive, pairs=pairs, noise=arguments.noise, systems=arguments.systems, progress=advance,
                 piecewise_constant=arguments.piecewise_constant,
             )  # fmt: skip
-    publish(model, arguments.out, about=arguments.about, limits=arguments.limits, history=history(arguments.run))
+    notes = _notes(arguments.run) | {name: text for name in NOTES if (text := getattr(arguments, name))}
+    publish(model, arguments.out, **notes)
     say(f"written: {arguments.out}")
     return 0
+
+
+def _notes(place: Path) -> dict[str, Any]:
+    """What the card says of a run, or of weights that are published again."""
+    if (place / BEST).exists():
+        return {"history": history(place)}
+    record = card(place)
+    kept = {name: record[name] for name in NOTES if name in record}
+    return {**kept, "history": {name: record[name] for name in ("training", "curve") if name in record}}

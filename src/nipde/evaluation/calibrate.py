@@ -56,6 +56,7 @@ def calibrated(
 ) -> ConditionedNIPS:
     """The same weights with a calibration; `part` must be of systems that no training has seen.
 
+    A calibration on reference data that the weights have already is kept for grids coarser than the archive's.
     `piecewise_constant` also calibrates the coefficient under the piecewise-constant prior, for systems of few phases;
     `progress` hears of contexts as they are finished.
     """
@@ -77,7 +78,7 @@ def calibrated(
             row.append(_stratum(inside, edge, numbers, *materials))
             scores.append(_worst(row[-1], numbers))
         table.append(tuple(row))
-    calibrated.calibration = Calibration(
+    made = Calibration(
         pairs=tuple(sorted(pairs)),
         noise=tuple(sorted(noise)),
         strata=tuple(table),
@@ -89,6 +90,7 @@ def calibrated(
         widened=True,
         reference=archive.grid.shape if isinstance(archive.plan.recipe, FinerMeshRecipe) else (),
     )
+    calibrated.calibration = made if model.calibration is None else model.calibration.with_finer(made)
     return calibrated
 
 

@@ -66,6 +66,8 @@ class Calibration:
     widened: bool = False
     #: Nodes of the systems' grid if another solver, on a finer mesh, made their data; empty if nipde's own did.
     reference: tuple[int, ...] = ()
+    #: The table for contexts on grids at least as fine as its own; this one is for the others.
+    finer: "Calibration | None" = None
 
     def __post_init__(self) -> None:
         counts = {"median": len(self.names), "deviation": len(self.names)}
@@ -89,6 +91,8 @@ class Calibration:
 
     def bands(self, kernel: ConditionedKernel, *, pairs: int, share: Float[Tensor, "*batch"]) -> PredictionBands:
         """Bands and outlier test of a kernel from so many pairs with this share of noise."""
+        if self.finer is not None and not any(self.finer._not_covered(kernel, pairs, share)):
+            return self.finer.bands(kernel, pairs=pairs, share=share)
         statistics = signature(kernel, share)
         if tuple(statistics) != self.names:
             raise KernelError(
@@ -112,13 +116,24 @@ class Calibration:
     def with_piecewise_constant_prior(self) -> Self:
         """Of the piecewise-constant prior; bands on responses stay as they are, and hold more than their level."""
         strata = tuple(tuple(replace(one, material=one.piecewise_constant) for one in row) for row in self.strata)
-        return replace(self, strata=strata)
+        finer = None if self.finer is None else self.finer.with_piecewise_constant_prior()
+        return replace(self, strata=strata, finer=finer)
+
+    def is_finer_than(self, shape: tuple[int, ...]) -> bool:
+        """Whether its systems have more nodes along an axis."""
+        return any(nodes < own for nodes, own in zip(shape, self.reference, strict=False))
+
+    def with_finer(self, other: Self) -> Self:
+        """Both tables, if the other's systems are of a finer grid; else the other alone."""
+        if not self.reference or not other.reference or not other.is_finer_than(self.reference):
+            return other
+        return replace(self, finer=other if self.finer is None else self.finer.with_finer(other))
 
     def _not_covered(self, kernel: ConditionedKernel, pairs: int, share: Float[Tensor, "*batch"]) -> Iterator[str]:
         """What sets a kernel's context apart from those of the table."""
         if not self.reference:
             yield SAME_DISCRETISATION
-        elif any(nodes < least for nodes, least in zip(kernel.grid.shape, self.reference, strict=True)):
+        elif self.is_finer_than(kernel.grid.shape):
             nodes = " × ".join(map(str, self.reference))
             yield f"the grid is coarser than the {nodes} nodes of the calibration systems: its own error is larger"
         if not self.pairs[0] <= pairs <= self.pairs[-1]:
