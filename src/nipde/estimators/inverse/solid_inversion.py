@@ -23,7 +23,7 @@ from nipde.estimators.inverse.nuisance import LinearErrors
 from nipde.estimators.inverse.residual_tests import correlation_sum, residual_scores
 from nipde.estimators.inverse.sensor_inversion import LIMIT, Choice, SensorInversion
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
-from nipde.estimators.inverse.solid_problem import SolidProblem, SolidSolver
+from nipde.estimators.inverse.solid_problem import LEAST, MOST, SolidProblem, SolidSolver
 from nipde.kernels.prediction_bands import OutlierTest
 from nipde.physics.plane_elasticity import PlaneElasticity
 
@@ -184,7 +184,8 @@ class SolidLaw:
     @property
     def poisson(self) -> float:
         """ν, as it was stated or found."""
-        return self.problem.poisson + self._ratio[0]
+        found = self.problem.poisson + self._ratio[0]
+        return found if self.tests.poisson is not None else float(np.clip(found, LEAST, MOST))
 
     @property
     def poisson_deviation(self) -> float:

@@ -33,7 +33,7 @@ from nipde.physics.triangles import triangulated
 
 #: Triangles of derivatives are larger than cells of the material by this.
 COARSER = 2.2
-#: Step of ν for its derivative, and bounds of what is found.
+#: Step of ν down for its derivative, and bounds of what is found.
 STEP, LEAST, MOST = 0.01, -0.5, 0.49
 #: Prior deviation of rigid motions, in units of the readings.
 FREE = 100.0
@@ -209,8 +209,8 @@ class SolidProblem(InverseProblem):
                 columns[number, :, one.test] = answers[:, number]
             found.append((columns, np.ones(len(errors))))
         if self.tests.poisson is None:
-            other = self.fine.with_poisson(self.poisson + STEP).predicted(model, parameters)
-            found.append(((other - predicted)[None] / STEP, np.array([UNKNOWN_POISSON[1]])))
+            other = self.fine.with_poisson(self.poisson - STEP).predicted(model, parameters)
+            found.append(((predicted - other)[None] / STEP, np.array([UNKNOWN_POISSON[1]])))
         return LinearErrors(*(np.concatenate(each) for each in zip(*found, strict=True))) if found else None
 
     def log_constant(self) -> float:
