@@ -3,8 +3,9 @@
 1. A Matérn field is fitted: first to a tenth of the responses' size, then closer, then to the noise.
 2. From it start materials of two and of three phases, interfaces as level sets.
 3. The model of least n log (χ² / (1 - F/n)) + F log n is taken: F = tr (JᵀwJ + R)⁻¹ JᵀwJ, its effective parameters.
-4. Models that explain the readings as well widen the bands by how far they are from it.
-5. Where χ² is still above what n readings allow, the grid of the material is made finer, once.
+4. If it is the Matérn field, longer correlations are tried.
+5. Models that explain the readings as well widen the bands by how far they are from it.
+6. Where χ² is still above what n readings allow, the grid of the material is made finer, once.
 
 The error of the solver is estimated from two grids and added to the noise. Noise that is not stated is estimated from
 the residuals of the smooth field, which hold both.
@@ -85,8 +86,8 @@ class SensorInversion:
     nuisance: tuple[NuisanceKind, ...] = ()
     #: Whether one value everywhere is tried as well; then no phases are if it explains the readings.
     homogeneous: bool = False
-    #: Correlations κ of smoother fields, in units of 1 / length, tried one after the other while they are better.
-    smoother: tuple[float, ...] = ()
+    #: Correlations κ, in units of 1 / length, that are tried one after the other if the material is smooth.
+    smoother: tuple[float, ...] = (3.0, 1.5)
     #: Fit this classical penalty instead, for comparison.
     penalty: Penalty | None = None
     steps: int = 10
@@ -130,6 +131,9 @@ class SensorInversion:
         criteria = {one: found.criterion for one, found in candidates.items()}
         name = min(criteria, key=lambda one: criteria[one])
         best = candidates.pop(name)
+        if name == "smooth":
+            best = self._smoother(best)
+            criteria[name] = best.criterion
         if best.significant and not needs_finer_interfaces(best):
             best = best.refined(FINER, steps=self.steps)
         others = [
@@ -182,23 +186,21 @@ class SensorInversion:
         deviation = sqrt(2 * found.fit.penalty / max(found.effective_dof, 1.0))
         problem = problem.with_errors_beside(model, found.fit.parameters, effective_dof=found.effective_dof)
         model = MaternField(problem.nodes, deviation=float(np.clip(deviation, 0.05, 3.0)))
-        best = problem.candidate(model, found.fit.parameters, steps=self.steps)
-        for correlation in self.smoother:
-            other = self._with_correlation(problem, best, correlation)
-            if other.criterion >= best.criterion:
-                break
-            best = other
-        return best, problem
+        return problem.candidate(model, found.fit.parameters, steps=self.steps), problem
 
-    def _with_correlation(self, problem: InverseProblem, found: Candidate, correlation: float) -> Candidate:
-        """A field of another correlation, whose deviation the data choose as well."""
-        for _ in range(2):
-            deviation = sqrt(2 * found.fit.penalty / max(found.effective_dof, 1.0))
-            before = found.fit.model
-            assert isinstance(before, MaternField)
-            deviation = float(np.clip(deviation * before.deviation, 0.05, 3.0))
-            model = MaternField(problem.nodes, deviation=deviation, correlation=correlation)
-            found = problem.candidate(model, found.fit.parameters, steps=self.steps)
+    def _smoother(self, found: Candidate) -> Candidate:
+        """Fields of longer correlations while their criterion falls; the data choose their deviation as well."""
+        for correlation in self.smoother:
+            other = found
+            for _ in range(2):
+                before = other.fit.model
+                assert isinstance(before, MaternField)
+                deviation = before.deviation * sqrt(2 * other.fit.penalty / max(other.effective_dof, 1.0))
+                model = replace(before, deviation=float(np.clip(deviation, 0.05, 3.0)), correlation=correlation)
+                other = other.problem.candidate(model, other.fit.parameters, steps=self.steps)
+            if other.criterion >= found.criterion:
+                break
+            found = other
         return found
 
     def _phases(self, problem: InverseProblem, smooth: Candidate) -> dict[str, Candidate]:

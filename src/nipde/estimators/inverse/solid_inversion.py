@@ -29,8 +29,6 @@ from nipde.physics.plane_elasticity import PlaneElasticity
 
 #: Intervals across the specimen, geometric mean: of the material's nodes, of the mesh of residuals.
 MATERIAL, SOLVER = 40, 56
-#: Correlations of smooth fields beside the usual one.
-SMOOTHER = (3.0, 1.5)
 #: Precision of the mean of log E where no force is known, in units of all others together.
 MEAN_IS_GIVEN = 1e3
 Points = Float[np.ndarray, "point 2"]
@@ -55,7 +53,7 @@ class SolidInversion:
         """The fitted solid."""
         search = SensorInversion(
             phases=self.phases, piecewise_constant=self.piecewise_constant, penalty=self.penalty, steps=self.steps,
-            homogeneous=self.piecewise_constant is None and self.penalty is None, smoother=SMOOTHER,
+            homogeneous=self.piecewise_constant is None and self.penalty is None,
         )  # fmt: skip
         problem = SolidProblem.of_tests(tests, material=self.material, solver=self.solver)
         choice = self._homogeneous(problem) if self.homogeneous else search.chosen(problem)
