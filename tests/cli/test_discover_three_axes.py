@@ -67,8 +67,8 @@ def test_check_draws_the_planes(block, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "got"),
     [
-        (["--weights", "output-error"], "got three: leave out --weights output-error"),
-        (["--nuisance", "[gain]"], "got three: leave out --weights output-error and --nuisance"),
+        (["--weights", "output-error"], "use weights for full fields over three axes, conduction-3d"),
+        (["--nuisance", "[gain]"], "use weights for full fields over three axes, conduction-3d, without nuisance"),
         (["--weights", "darcy"], "expected 2 axes"),
         (["--outline", "plate.csv"], "leave out the outline"),
         (["--clamped", "left"], "solids are plane"),

@@ -104,12 +104,7 @@ def run(words: list[str]) -> int:
 
 
 def usual_estimator(options: Any, dimension: int) -> Any:
-    """Output error; weights for three axes, where its grids would be too large."""
-    if dimension < 3:
-        return SensorInversion(nuisance=tuple(options.nuisance))
-    if options.weights or options.nuisance:
-        raise PairsError(
-            expected="one or two axes for estimates by output error", got="three",
-            remedy=f"leave out --weights {OUTPUT_ERROR} and --nuisance",
-        )  # fmt: skip
-    return load(SPATIAL)
+    """Output error; weights for three axes, which it refuses."""
+    if dimension == 3 and not options.weights and not options.nuisance:
+        return load(SPATIAL)
+    return SensorInversion(nuisance=tuple(options.nuisance))

@@ -22,6 +22,7 @@ from scipy.stats import norm
 
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
+from nipde.errors import PairsError
 from nipde.estimators.inverse.band_factors import LEVELS, Case, factors_of
 from nipde.estimators.inverse.inverse_problem import Candidate, InverseProblem
 from nipde.estimators.inverse.level_sets import LevelSetPhases
@@ -118,6 +119,11 @@ class SensorInversion:
 
     def law(self, pairs: SensorPairs) -> RefinedLaw:
         """Of one system."""
+        if pairs.grid.dimension > 2:
+            raise PairsError(
+                "estimates by output error", expected="one or two axes", got="three: their grids would be too large",
+                remedy="use weights for full fields over three axes, conduction-3d, without nuisance",
+            )  # fmt: skip
         if pairs.specimen is None:
             check_law(pairs.grid, (1, 1))
         problem = InverseProblem.of(pairs, material=self.material, solver=self.solver, nuisance=self.nuisance)
