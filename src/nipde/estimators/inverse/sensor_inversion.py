@@ -3,7 +3,7 @@
 1. A Matérn field is fitted: first to a tenth of the responses' size, then closer, then to the noise.
 2. From it start materials of two and of three phases, interfaces as level sets.
 3. The model of least n log (χ² / (1 - F/n)) + F log n is taken: F = tr (JᵀwJ + R)⁻¹ JᵀwJ, its effective parameters.
-4. If it is the Matérn field, longer correlations are tried.
+4. If it is the Matérn field, and explains the readings, longer correlations are tried.
 5. Models that explain the readings as well widen the bands by how far they are from it.
 6. Where χ² is still above what n readings allow, the grid of the material is made finer, once.
 
@@ -137,7 +137,7 @@ class SensorInversion:
         criteria = {one: found.criterion for one, found in candidates.items()}
         name = min(criteria, key=lambda one: criteria[one])
         best = candidates.pop(name)
-        if name == "smooth":
+        if name == "smooth" and not best.significant:
             best = self._smoother(best)
             criteria[name] = best.criterion
         if best.significant and not needs_finer_interfaces(best):
