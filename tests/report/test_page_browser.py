@@ -5,6 +5,7 @@ import pytest
 from nipde.grid import Grid
 from nipde.report.numbers import number
 from nipde.report.page.page import page as report
+from tests.report.overlaps import overlapping_texts
 
 
 @pytest.fixture(scope="module")
@@ -104,16 +105,7 @@ def test_the_maps_of_the_first_screen_are_read_by_the_mouse(opened, discovery):
 
 def test_text_in_figures_does_not_overlap(opened):
     page = opened()
-    overlaps = page.evaluate(
-        """[...document.querySelectorAll('.plot svg')].reduce((count, svg) => {
-            const boxes = [...svg.querySelectorAll('text')].map(e => e.getBoundingClientRect());
-            const over = (a, b, from, to) => a[from] < b[to] - 1 && b[from] < a[to] - 1;
-            const meet = (a, b) => over(a, b, 'left', 'right') && over(a, b, 'top', 'bottom');
-            boxes.forEach((a, i) => boxes.slice(i + 1).forEach(b => { count += meet(a, b); }));
-            return count;
-        }, 0)"""
-    )
-    assert overlaps == 0
+    assert overlapping_texts(page) == 0
 
 
 def test_tab_reaches_every_control_in_order(opened):

@@ -13,6 +13,7 @@ from nipde.report.page import view as drawing
 from nipde.report.page.page import page
 from nipde.report.page.planes import node_of, unfolded
 from nipde.report.page.view import View
+from tests.report.overlaps import overlapping_texts
 
 BOX = Grid((Axis(6, 5.0), Axis(4, 3.0), Axis(5, 8.0)))
 
@@ -143,16 +144,7 @@ def test_the_script_cuts_what_stands_in_the_page(opened, box):
 @pytest.mark.parametrize("lengths", [(1.0, 1.0, 0.3), (1000.0, 1000.0, 1000.0), (0.02, 0.1, 0.1)])
 def test_text_of_planes_does_not_overlap(opened, made_on, lengths):
     tab = opened(made_on(Grid(tuple(Axis(5, length) for length in lengths)), pairs=4))
-    overlaps = tab.evaluate(
-        """[...document.querySelectorAll('.plot svg')].reduce((count, svg) => {
-            const boxes = [...svg.querySelectorAll('text')].map(e => e.getBoundingClientRect());
-            const over = (a, b, from, to) => a[from] < b[to] - 1 && b[from] < a[to] - 1;
-            const meet = (a, b) => over(a, b, 'left', 'right') && over(a, b, 'top', 'bottom');
-            boxes.forEach((a, i) => boxes.slice(i + 1).forEach(b => { count += meet(a, b); }));
-            return count;
-        }, 0)"""
-    )
-    assert overlaps == 0
+    assert overlapping_texts(tab) == 0
 
 
 def test_arrow_keys_stay_on_the_planes(opened, made_on):

@@ -9,9 +9,10 @@ from nipde.discovery.discovery import CERTAIN, IDENTIFIABLE, Discovery, Phases
 from nipde.report.interior import half_width, interior_share
 from nipde.report.numbers import capitalised, number, unit_text
 from nipde.report.page.colours import LAST, Colours, hex_colours
+from nipde.report.page.figure import Figure, line
 from nipde.report.page.scale import Scale
 from nipde.report.page.sections import Section
-from nipde.report.page.view import Figure, Plot, View, line, rounded
+from nipde.report.page.view import Plot, View, rounded
 from nipde.report.phases import prefers_phases
 
 

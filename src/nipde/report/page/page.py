@@ -15,10 +15,11 @@ from nipde.errors import needing
 from nipde.report.interior import interior_percentiles
 from nipde.report.numbers import capitalised, number, percent, unit_symbol, unit_text
 from nipde.report.page.colours import Colours, hex_colours
+from nipde.report.page.figure import Figure
 from nipde.report.page.first_screen import first_screen
 from nipde.report.page.material import coefficient_scale, material_section
 from nipde.report.page.sections import MOST, Section, held_out, reading, rows
-from nipde.report.page.view import Figure, View
+from nipde.report.page.view import View
 from nipde.report.statements import best_baseline, statements
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from nipde.discovery.discovery import Discovery, HeldOut
 from nipde.report.interior import measured_share
 from nipde.report.numbers import number, percent, unit_symbol, unit_text
 from nipde.report.page.colours import LAST, Colours
-from nipde.report.page.view import Figure, Plot, View, peak, rounded, ticks_between
+from nipde.report.page.figure import Figure
+from nipde.report.page.view import Plot, View, peak, rounded, ticks_between
 
 #: Pairs that a page holds; the rest would only make it heavy.
 MOST = 12
