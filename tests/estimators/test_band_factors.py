@@ -8,8 +8,6 @@ from benchmarks.band_factors import FEWEST_SOLIDS, of_solids
 from benchmarks.reference import SHARES
 from nipde.estimators.inverse.band_factors import LEVELS, SolidCase, solid_factors
 
-USUAL = SolidCase("2 phases", 800, 0.01)
-
 
 @pytest.mark.parametrize(
     ("case", "reason"),
@@ -17,7 +15,6 @@ USUAL = SolidCase("2 phases", 800, 0.01)
         (SolidCase("2 phases", 100, 0.01), "fewer than 180 readings of displacements"),
         (SolidCase("2 phases", 800, 0.001), "noise not within 0.3 to 5 % of the displacements"),
         (SolidCase("2 phases", 800, np.nan), "noise not within 0.3 to 5 % of the displacements"),
-        (SolidCase("smooth", 800, 0.01), "no solids of this kind, smooth, were calibrated"),
         (SolidCase("tikhonov", 800, 0.01), "no solids of this kind, tikhonov, were calibrated"),
     ],
 )
@@ -26,12 +23,18 @@ def test_what_was_not_calibrated_has_a_reason_and_no_factors(case, reason):
     assert solid_factors(case) is None
 
 
-def test_phases_have_factors_that_rise_with_the_level():
-    assert USUAL.outside == ()
-    factors = solid_factors(USUAL)
+@pytest.mark.parametrize("model", ["2 phases", "3 phases", "smooth", "homogeneous"])
+def test_factors_rise_with_the_level_and_narrow_nothing(model):
+    case = SolidCase(model, 800, 0.01)
+    assert case.outside == ()
+    factors = solid_factors(case)
     assert tuple(factors) == LEVELS
     assert all(np.diff(list(factors.values())) > 0)
-    assert factors == solid_factors(SolidCase("3 phases", 800, 0.01))
+    assert all(factor >= norm.ppf((1 + level) / 2) - 1e-3 for level, factor in factors.items())
+
+
+def test_two_and_three_phases_are_one_kind():
+    assert solid_factors(SolidCase("2 phases", 800, 0.01)) == solid_factors(SolidCase("3 phases", 800, 0.01))
 
 
 def specimens(count, scale):
