@@ -201,7 +201,7 @@ def test_noise_that_is_stated_too_low_rings(laboratory):
     assert f'<p class="ringing">ALARM: {ALARMS["misfit"]}' in shown
     assert shown.count("ALARM") == 1
     assert found.to_dict()["alarms"] == found.ringing
-    assert found.statements()[1].startswith("Not calibrated")
+    assert found.statements()[1].startswith("Not covered")
     assert found.statements()[2] == "Poisson's ratio: 0.35, as stated."
     assert found.to_dict()["poisson"] == {"value": POISSON, "half_width": 0.0, "stated": True}
     # not stated, it is found, and too low it cannot be

@@ -184,6 +184,8 @@ class SolidDiscovery:
                 f"Not calibrated ({'; '.join(self.law.uncalibrated)}): bands are those of the posterior, which were "
                 f"often too narrow on simulated tests. {stated}"
             )
+        if self.ringing:
+            return f"Not covered (see the alarm): bands may be too narrow. {stated}"
         return (
             "Calibrated: on average over simulated tests of other specimens, bands of the modulus hold at least the "
             f"stated share. In a single specimen those of phases hold a level everywhere or miss it. {stated}"
