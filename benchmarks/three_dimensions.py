@@ -84,8 +84,10 @@ def judge(archive: Archive, number: int) -> dict[str, Any]:
     found |= {"log_error": log_error(kernel.posterior.coefficient, hidden, inside),
               "phases_right": phases_right(kernel.posterior.coefficient, hidden, inside, kind)}  # fmt: skip
     if number < BANDS:
-        error = (kernel.posterior.coefficient.double() / hidden).log().abs()
-        half = float(kernel.bands.material[kernel.bands.levels.index(LEVEL)]) * kernel.posterior.deviation().double()
+        posterior = kernel.posterior
+        error = (posterior.coefficient.double() / hidden).log().abs()
+        factor = posterior.widening * float(kernel.bands.material[kernel.bands.levels.index(LEVEL)])
+        half = factor * posterior.deviation().double()
         found |= within("material", error[inside], half[inside])
     if number < VARIATIONS:
         other = with_total_variation(model)(pairs)
