@@ -58,7 +58,7 @@ def test_responses_have_the_exact_deviation():
     found = posterior().response_deviation(loads, at=Sensors.at(nodes * GRID.spacing[0]))
     plain = replace(exact(), relative_error=0.0, others=())
     expected = plain.response_deviation(loads)[:, nodes[:, 0], nodes[:, 1]]
-    np.testing.assert_allclose(found, expected, rtol=2e-3)
+    np.testing.assert_allclose(found, expected, rtol=5e-3)
 
 
 def test_samples_and_means_agree():

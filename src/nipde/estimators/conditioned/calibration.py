@@ -91,7 +91,8 @@ class Calibration:
 
     def bands(self, kernel: ConditionedKernel, *, pairs: int, share: Float[Tensor, "*batch"]) -> PredictionBands:
         """Bands and outlier test of a kernel from so many pairs with this share of noise."""
-        if self.finer is not None and not any(self.finer._not_covered(kernel, pairs, share)):
+        noise = _on_host(share)
+        if self.finer is not None and not any(self.finer._not_covered(kernel, pairs, noise)):
             return self.finer.bands(kernel, pairs=pairs, share=share)
         statistics = signature(kernel, share)
         if tuple(statistics) != self.names:
@@ -99,18 +100,20 @@ class Calibration:
                 "calibration of another prior", expected=f"{', '.join(self.names)} of a kernel",
                 got=", ".join(statistics), remedy="calibrate these weights",
             )  # fmt: skip
-        factors = [self._interpolated(name, pairs, share, logarithmic=True) for name in ("inside", "edge")]
-        medians, deviations = (self._interpolated(name, pairs, share).unbind(-1) for name in ("median", "deviation"))
+        factors = [self._interpolated(name, pairs, noise, logarithmic=True).to(share) for name in ("inside", "edge")]
+        medians, deviations = (
+            self._interpolated(name, pairs, noise).to(share).unbind(-1) for name in ("median", "deviation")
+        )
         scores = {
             name: (number - median) / deviation
             for (name, number), median, deviation in zip(statistics.items(), medians, deviations, strict=True)
         }
         material = None
         if self.strata[0][0].material:
-            material = self._interpolated("material", pairs, share, logarithmic=True)
+            material = self._interpolated("material", pairs, noise, logarithmic=True).to(share)
         return PredictionBands(
             self.levels, torch.stack(factors, -1), OutlierTest(scores, self.threshold), material, self.widened,
-            tuple(self._not_covered(kernel, pairs, share)),
+            tuple(self._not_covered(kernel, pairs, noise)),
         )  # fmt: skip
 
     def with_piecewise_constant_prior(self) -> Self:
@@ -129,7 +132,7 @@ class Calibration:
             return other
         return replace(self, finer=other if self.finer is None else self.finer.with_finer(other))
 
-    def _not_covered(self, kernel: ConditionedKernel, pairs: int, share: Float[Tensor, "*batch"]) -> Iterator[str]:
+    def _not_covered(self, kernel: ConditionedKernel, pairs: int, noise: Float[np.ndarray, "*batch"]) -> Iterator[str]:
         """What sets a kernel's context apart from those of the table."""
         if not self.reference:
             yield SAME_DISCRETISATION
@@ -138,7 +141,7 @@ class Calibration:
             yield f"the grid is coarser than the {nodes} nodes of the calibration systems: its own error is larger"
         if not self.pairs[0] <= pairs <= self.pairs[-1]:
             yield f"{pairs} pairs: bands were calibrated for {self.pairs[0]} to {self.pairs[-1]}"
-        least, most = float(share.min()), float(share.max())
+        least, most = float(noise.min()), float(noise.max())
         if most > NOISE_SLACK * self.noise[-1] or NOISE_SLACK * least < self.noise[0]:
             yield f"{most:.1%} noise: bands were calibrated for {self.noise[0]:.1%} to {self.noise[-1]:.1%}"
         if kernel.coefficient is not None and not self.strata[0][0].material:
@@ -157,13 +160,12 @@ class Calibration:
         return np.array([[getattr(stratum, name) for stratum in row] for row in self.strata])
 
     def _interpolated(
-        self, name: str, pairs: int, share: Float[Tensor, "*batch"], *, logarithmic: bool = False
+        self, name: str, pairs: int, noise: Float[np.ndarray, "*batch"], *, logarithmic: bool = False
     ) -> Float[Tensor, "*batch number"]:
         table = np.log(np.maximum(self._table(name), SMALLEST)) if logarithmic else self._table(name)
         row = np.tensordot(_shares(np.log(pairs), np.log(self.pairs)), table, 1)
         row = np.exp(row) if logarithmic else row
-        at = np.sqrt(share.detach().cpu().double().numpy())
-        return torch.as_tensor(_shares(at, np.sqrt(self.noise)) @ row).to(share)
+        return torch.as_tensor(_shares(np.sqrt(noise), np.sqrt(self.noise)) @ row)
 
 
 def signature(kernel: ConditionedKernel, share: Float[Tensor, "*batch"]) -> dict[str, Float[Tensor, "*batch"]]:
@@ -185,6 +187,10 @@ def signature(kernel: ConditionedKernel, share: Float[Tensor, "*batch"]) -> dict
             low, high = (round(end * (values.shape[-1] - 1)) for end in CONTRAST_ENDS)
             statistics["contrast"] = values[..., high] - values[..., low]
     return statistics
+
+
+def _on_host(share: Float[Tensor, "*batch"]) -> Float[np.ndarray, "*batch"]:
+    return np.asarray(share.detach().cpu().double().numpy())
 
 
 def noise_share(noise: Float[Tensor, " system"], responses: Tensor) -> Float[Tensor, " system"]:
