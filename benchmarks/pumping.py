@@ -146,7 +146,8 @@ def inversion(row: Row, *, choice: bool) -> SensorInversion:
     return SensorInversion(
         nuisance=row.nuisance, homogeneous=choice,
         material=round(row.size / MATERIAL), solver=round(row.size / SPACING),
-        piecewise_constant=None if choice else False, smoother=tuple(8**0.5 * row.size / one for one in RANGES),
+        piecewise_constant=None if choice else False,
+        longer_correlations=tuple(8**0.5 * row.size / one for one in RANGES),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nipde.errors import KernelError
 
-#: Most weights: their systems are solved on the grid that they compute on. No specimen is.
+#: Why bands may not hold. Systems of most weights are solved on the grid that they compute on; no specimen is.
 SAME_DISCRETISATION = (
     "the weights were calibrated on data of nipde's own solver, on the same grid; on a specimen their bands hold less"
 )
@@ -49,8 +49,8 @@ class PredictionBands:
     material: Float[Tensor, "*batch level"] | None = None
     #: Whether those factors are for a deviation that was widened by the misfit.
     widened: bool = False
-    #: Why the calibration systems do not cover the kernel; empty if they do.
-    not_covered: tuple[str, ...] = (SAME_DISCRETISATION,)
+    #: Why the calibration systems do not cover the kernel, as far as the calibration knows.
+    not_covered: tuple[str, ...] = ()
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """Factors and scores changed."""

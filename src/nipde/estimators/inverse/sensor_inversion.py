@@ -37,6 +37,8 @@ from nipde.kernels.refined import RefinedKernel, RefinedLaw
 
 #: Intervals per axis, geometric mean over the axes: of the material and of derivatives; of the solver at least.
 MATERIAL, SOLVER = 40, 140
+#: Least and largest deviation of a Matérn field of log b.
+DEVIATIONS = (0.05, 3.0)
 #: Deviations that a fit passes through before those of the data, as shares of the responses' root mean square.
 STAGES = (0.1, 0.03)
 #: Deviations that phases pass through before those of the data, as shares of the responses' root mean square. With the
@@ -87,8 +89,8 @@ class SensorInversion:
     nuisance: tuple[NuisanceKind, ...] = ()
     #: Whether one value everywhere is tried as well; then no phases are if it explains the readings.
     homogeneous: bool = False
-    #: Correlations κ, in units of 1 / length, that are tried one after the other if the material is smooth.
-    smoother: tuple[float, ...] = (3.0, 1.5)
+    #: κ of Matérn fields, in units of 1 / length, that are tried one after the other if the material is smooth.
+    longer_correlations: tuple[float, ...] = (3.0, 1.5)
     #: Fit this classical penalty instead, for comparison.
     penalty: Penalty | None = None
     steps: int = 10
@@ -138,7 +140,7 @@ class SensorInversion:
         name = min(criteria, key=lambda one: criteria[one])
         best = candidates.pop(name)
         if name == "smooth" and not best.significant:
-            best = self._smoother(best)
+            best = self._with_longer_correlation(best)
             criteria[name] = best.criterion
         if best.significant and not needs_finer_interfaces(best):
             best = best.refined(FINER, steps=self.steps)
@@ -191,23 +193,23 @@ class SensorInversion:
         found = problem.candidate(model, parameters, steps=3)
         deviation = sqrt(2 * found.fit.penalty / max(found.effective_dof, 1.0))
         problem = problem.with_errors_beside(model, found.fit.parameters, effective_dof=found.effective_dof)
-        model = MaternField(problem.nodes, deviation=float(np.clip(deviation, 0.05, 3.0)))
+        model = MaternField(problem.nodes, deviation=float(np.clip(deviation, *DEVIATIONS)))
         return problem.candidate(model, found.fit.parameters, steps=self.steps), problem
 
-    def _smoother(self, found: Candidate) -> Candidate:
-        """Fields of longer correlations while their criterion falls; the data choose their deviation as well."""
-        for correlation in self.smoother:
-            other = found
+    def _with_longer_correlation(self, best: Candidate) -> Candidate:
+        """Longer correlations while the criterion falls; the data choose the deviation of each."""
+        for correlation in self.longer_correlations:
+            other = best
             for _ in range(2):
                 before = other.fit.model
                 assert isinstance(before, MaternField)
                 deviation = before.deviation * sqrt(2 * other.fit.penalty / max(other.effective_dof, 1.0))
-                model = replace(before, deviation=float(np.clip(deviation, 0.05, 3.0)), correlation=correlation)
+                model = replace(before, deviation=float(np.clip(deviation, *DEVIATIONS)), correlation=correlation)
                 other = other.problem.candidate(model, other.fit.parameters, steps=self.steps)
-            if other.criterion >= found.criterion:
+            if other.criterion >= best.criterion:
                 break
-            found = other
-        return found
+            best = other
+        return best
 
     def _phases(self, problem: InverseProblem, smooth: Candidate) -> dict[str, Candidate]:
         """Materials of few phases that are not hopeless."""

@@ -182,8 +182,8 @@ class SolidLaw:
     @property
     def poisson(self) -> float:
         """ν, as it was stated or found."""
-        found = self.problem.poisson + self._ratio[0]
-        return found if self.tests.poisson is not None else float(np.clip(found, LEAST, MOST))
+        ratio = self.problem.poisson + self._ratio[0]
+        return ratio if self.tests.poisson is not None else float(np.clip(ratio, LEAST, MOST))
 
     @property
     def poisson_deviation(self) -> float:

@@ -33,8 +33,8 @@ from nipde.physics.triangles import triangulated
 
 #: Triangles of derivatives are larger than cells of the material by this.
 COARSER = 2.2
-#: Step of ν down for its derivative, and bounds of what is found.
-STEP, LEAST, MOST = 0.01, -0.5, 0.49
+#: Backward step of ν for its derivative, and bounds of its estimate.
+STEP, LEAST, MOST = 0.01, -0.5, 0.499
 #: Prior deviation of rigid motions, in units of the readings.
 FREE = 100.0
 
