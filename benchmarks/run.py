@@ -30,6 +30,7 @@ MEASUREMENTS = {
     "conditioned": "Conditioned NIPS: errors by pairs, noise, grid and law, beside the classical estimators",
     "conditioned-laws": "the same for the general weights over their range, and for advection-diffusion",
     "conditioned-cost": "time of Conditioned NIPS over that of its bare products, and its growth with the grid",
+    "retained-modes": "error of NIPS and gated Conditioned NIPS against their retained modes on 21², 41² and 81² nodes",
     "context-growth": "20 pairs to the kernel by Conditioned NIPS from 81² to 1025² nodes: time, memory, their growth",
     "interruptions": "training killed, terminated, and out of disk; every end against that of an undisturbed run",
     "processes": "two training processes against one: loss curves, and one of them killed",

@@ -21,6 +21,7 @@ from benchmarks.tables.others import others
 from benchmarks.tables.posterior import coverage, posterior
 from benchmarks.tables.pumping import pumping
 from benchmarks.tables.reference import reference
+from benchmarks.tables.retained_modes import retained_modes
 from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
 from benchmarks.tables.solvers import physics, random_fields, solves
@@ -52,6 +53,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "conditioned": conditioned,
     "conditioned-laws": laws,
     "conditioned-cost": cost,
+    "retained-modes": retained_modes,
     "context-growth": context_growth,
     "interruptions": interruptions,
     "processes": processes,

@@ -329,3 +329,15 @@ def test_odd_terms_are_a_convolution_times_the_way_between_two_places(axis):
     place = torch.tensor(pairs.grid.coordinates[axis]).flatten()
     torch.testing.assert_close(even, even.mT)
     torch.testing.assert_close(odd, (place[:, None] - place) * even)
+
+
+@pytest.mark.parametrize("name", ["gated", "gated, drift"])
+def test_a_gated_prior_keeps_the_longest_waves_on_every_grid(name):
+    every, few = model_of(name), model_of(name, modes=(4, 9))
+    for nodes in (8, 13):
+        pairs, _ = darcy_pairs(nodes)
+        kernels = [model.train()(pairs).prior for model in (every, few)]  # in training, none is replaced
+        whole, cut = (kernel.multipliers for kernel in kernels)
+        assert torch.equal(cut[:, :4, :9], whole[:, :4, :9])
+        assert whole.abs().min() > 0
+        assert int((cut != 0).sum()) == len(whole) * 4 * min(9, nodes - 2)

@@ -127,6 +127,12 @@ def test_paper_models_have_one_number_of_pairs_and_no_prior(kind):
     assert TrainingRecipe(model, steps=1, context=(50,), noise=(0.0, 0.1), symmetries=True).contexts == (50,)
 
 
+@pytest.mark.parametrize("model", [ModelRecipe("nao", modes=4), ModelRecipe("conditioned", modes=4)])
+def test_only_networks_that_retain_modes_have_a_number_of_them(model):
+    with pytest.raises(TrainingError, match="modes for nips, nips-mlp or a gated prior, got"):
+        TrainingRecipe(model, steps=1)
+
+
 def test_the_learning_rate_rises_then_falls_to_nothing():
     recipe = TrainingRecipe(steps=1000, learning_rate=2.0, warmup=100)
     rates = [recipe.rate(step, recipe.progress(step, 0.0)) for step in range(1000)]

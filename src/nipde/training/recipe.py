@@ -32,7 +32,7 @@ class ModelRecipe:
     kind: Kind = option("nips", "network: nips, nips-mlp, nao, nao-f, nao-wp, afno or conditioned")
     layers: int = option(2, "L, number of layers of the paper's models")
     channels: int = option(40, "d_k, the rank of the kernel (AFNO has none: its rank is the number of pairs)")
-    modes: int | None = option(None, "Fourier modes per axis of NIPS; all by default")
+    modes: int | None = option(None, "modes per axis that NIPS or a gated prior retains; all by default")
     gains: Literal["token", "pair"] = option(
         "token",
         "gains of the first norm of the paper's models: token (and pair, as the paper) or pair, for large grids",
@@ -171,6 +171,11 @@ class TrainingRecipe:
         """Paper models have one number of pairs and no prior; only NIPS works through tiles of rows."""
         if self.tile_rows is not None and not self.model.spreads:
             raise TrainingError(expected="tile_rows for nips or nips-mlp", got=self.model.kind, remedy="leave it out")
+        retains = self.model.spreads or (self.model.adapts and self.model.prior == "gated")
+        if self.model.modes is not None and not retains:
+            raise TrainingError(
+                expected="modes for nips, nips-mlp or a gated prior", got=self.model.kind, remedy="leave it out"
+            )
         if self.model.adapts:
             return
         if len(set(self.contexts)) > 1:

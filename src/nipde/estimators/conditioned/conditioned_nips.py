@@ -10,6 +10,7 @@ the residual that is linear in the load. Then the order of the pairs does not ma
 """
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -48,7 +49,7 @@ PENALTIES = tuple(10.0**power for power in range(-10, 3))
 
 @dataclass(frozen=True)
 class ConditionedConfig(ModelConfig):
-    """`components` are those of a response and of a load."""
+    """`components` are those of a response and of a load; `modes` per axis are retained by a gated prior, or all."""
 
     kind = "conditioned"
     dimension: int
@@ -58,6 +59,7 @@ class ConditionedConfig(ModelConfig):
     head: bool = False
     channels: int = 32
     terms: int = 12
+    modes: Sequence[int] | None = None
 
 
 class ConditionedNIPS(Model):
@@ -86,7 +88,7 @@ class ConditionedNIPS(Model):
         else:
             self.prior = GatedPrior(
                 self.dimension, components=self.components, channels=config.channels, terms=config.terms,
-                drift=config.drift, fields=FIELDS if config.head else 0,
+                drift=config.drift, fields=FIELDS if config.head else 0, modes=config.modes,
             )  # fmt: skip
         self.head = NonlinearCorrection(self.dimension, components=self.components) if config.head else None
         #: log of σ(k)·|k|⁴ and of γ(k).

@@ -5,13 +5,14 @@ curvature, of a vector also the gradient of its divergence. Their Gram matrix do
 and holds the coefficients of any local law between these fields.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import gelu
+from torch.nn.functional import gelu, pad
 
 from nipde.constants import constant
 from nipde.context.pairs import Pairs
@@ -46,9 +47,11 @@ class GatedPrior(nn.Module):
     piecewise_constant: bool | None = None
 
     def __init__(
-        self, dimension: int, *, components: tuple[int, int], channels: int, terms: int, drift: bool, fields: int
-    ) -> None:
+        self, dimension: int, *, components: tuple[int, int], channels: int, terms: int, drift: bool, fields: int,
+        modes: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
+        self.modes = modes
         self.components, self.terms, self.odd = components, terms, ODD * dimension if drift else 0
         locals_ = field_count(dimension, components)
         numbers = locals_ * (locals_ + 1) // 2 + 3
@@ -78,6 +81,7 @@ class GatedPrior(nn.Module):
         left, right = left.unflatten(1, (count, out)), 1 + right.unflatten(1, (count, into))
         starts = self.starts[:, *(None,) * pairs.grid.dimension]
         multipliers = (starts + self.multipliers(pairs.grid)) * transform(pairs.grid).inverse_laplacian(left)
+        multipliers = multipliers if self.modes is None else _retained(multipliers, self.modes)
         # Terms, then x times odd ones, then odd ones times y.
         odd, along = REACH * left[:, self.terms :], _positions(pairs.grid, left).repeat_interleave(ODD, 0)[: self.odd]
         along = along.unsqueeze(1)
@@ -215,6 +219,13 @@ def _no_worse_than_homogeneous(kernel: GatedKernel, pairs: Whitened) -> GatedKer
     if kernel.components == (1, 1):
         better &= size(rest, measured=False) <= size(given - medium, measured=False)
     return kernel if bool(better.all()) else kernel.homogeneous_in(~better, compliance / stiffness)
+
+
+def _retained(multipliers: Float[Tensor, "term *mode"], modes: Sequence[int]) -> Float[Tensor, "term *mode"]:
+    """The longest waves along every axis; the others become zero."""
+    kept = multipliers[tuple(map(slice, (None, *modes)))]
+    lost = (whole - left for whole, left in zip(multipliers.shape[1:], kept.shape[1:], strict=True))
+    return pad(kept, [size for count in reversed(tuple(lost)) for size in (0, count)])
 
 
 def _positions(grid: Grid, like: Tensor) -> Float[Tensor, "axis *space"]:
