@@ -35,6 +35,7 @@ MEASUREMENTS = {
     "interruptions": "training killed, terminated, and out of disk; every end against that of an undisturbed run",
     "processes": "two training processes against one: loss curves, and one of them killed",
     "spread": "rows of a grid over 2, 3, 4 processes: equality, bytes, memory, time, kills; tiles of rows to 2048²",
+    "spread-gated": "the same of gated Conditioned NIPS, whose modes are all retained",
     "throughput": "samples per second of training against the bare loop",
     "generation": "cost against bare NumPy and SciPy, two workers against one, memory, the paper's data sets",
     "array-jobs": "100,000 systems by four jobs, two of them killed, against one run",

@@ -50,7 +50,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     return {
         "pairs": PAIRS, "channels": CHANNELS, "layers": LAYERS, "retained": RETAINED,
         "cost_nodes": cost, "wire_nodes": WIRE, "tile_rows": TILE_ROWS,
-        "groups": [_joined(found, alone[0]["bytes_at_peak"]) for found in groups],
+        "groups": [joined(found, alone[0]["bytes_at_peak"]) for found in groups],
         "large": points,
         "exponents": {
             what: exponent([point["nodes"] ** 2 for point in points[-4:]], [point[what] for point in points[-4:]])
@@ -147,6 +147,11 @@ def _wire(parts: int) -> dict[str, float]:
     """Bytes on the loopback interface in one step; others use it too, so the least of several counts."""
     network, batch = _network(Grid.uniform(WIRE)), 2
     step = _step(Partition(network.grid, distributed.group.WORLD), batch=batch)
+    return {"predicted": predicted_bytes(parts, batch=batch, network=network), "measured": least_sent(step)}
+
+
+def least_sent(step: Callable[[], None]) -> int:
+    """Bytes that all processes send in a step."""
     seen = []
     for _ in range(5):
         distributed.barrier()
@@ -154,7 +159,7 @@ def _wire(parts: int) -> dict[str, float]:
         step()
         distributed.barrier()
         seen.append(_sent() - before)
-    return {"predicted": predicted_bytes(parts, batch=batch, network=network), "measured": min(seen)}
+    return min(seen)
 
 
 def _sent() -> int:
@@ -186,7 +191,7 @@ def _step(
     return step
 
 
-def _joined(found: list[dict[str, Any]], alone: int) -> dict[str, Any]:
+def joined(found: list[dict[str, Any]], alone: int) -> dict[str, Any]:
     """Of all processes of a group the worst."""
     parts = found[0]["parts"]
     equal = [

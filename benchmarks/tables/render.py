@@ -26,7 +26,7 @@ from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
 from benchmarks.tables.solvers import physics, random_fields, solves
 from benchmarks.tables.three_dimensions import three_dimensions
-from benchmarks.tables.training import interruptions, processes, spread, throughput
+from benchmarks.tables.training import interruptions, processes, spread, spread_gated, throughput
 from benchmarks.tables.uncertainty import uncertainty
 
 #: Name of a record -> what makes a table of what it measured.
@@ -58,6 +58,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "interruptions": interruptions,
     "processes": processes,
     "spread": spread,
+    "spread-gated": spread_gated,
     "throughput": throughput,
     "generation": generation,
     "array-jobs": array_jobs,

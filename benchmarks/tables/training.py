@@ -38,7 +38,41 @@ def processes(measured: dict[str, Any]) -> str:
 
 def spread(measured: dict[str, Any]) -> str:
     """Rows over processes against one process; then large grids in tiles of rows; then kills."""
-    groups = measured["groups"]
+    size, wire, kills = measured["cost_nodes"], measured["wire_nodes"], measured["kills"]
+    large = [
+        (f"{point['nodes']}²", f"{point['seconds']:.2f}", f"{point['bytes'] / 1e9:.2f}",
+         f"{point['process_bytes'] / 1e9:.2f}", f"{point['bytes'] / point['nodes'] ** 2 / 1e3:.1f}")
+        for point in measured["large"]
+    ]  # fmt: skip
+    paper = measured["paper"]
+    return "\n".join([
+        _groups(measured["groups"]),
+        f"NIPS with {measured['layers']} layers, d = {measured['pairs']}, d_k = {measured['channels']}, "
+        f"{measured['retained']} modes per axis; bytes at {wire}², memory and time at {size}², one sample. Equality: "
+        "NIPS and NIPS-mlp, all modes, uneven parts, the worst over processes and parameters. "
+        f"One of two processes that share every grid was killed {kills['kills']} times in {kills['steps']} steps: the "
+        f"weights at the end are {'' if kills['bitwise'] else 'not '}the undisturbed run's, bit by bit.\n",
+        table(("one step, one process", "processor time, s", "peak above the data, GB", "whole process, GB",
+               "kB per node"), large),
+        f"Forward, backward and Adam on one sample in tiles of {measured['tile_rows']} rows. The paper's table has "
+        f"{paper['gb_per_sample']:.3f} GB per sample at {paper['nodes']}², "
+        f"{1e6 * paper['gb_per_sample'] / paper['nodes'] ** 2:.1f} kB per node, all modes kept.\n",
+    ])  # fmt: skip
+
+
+def spread_gated(measured: dict[str, Any]) -> str:
+    """The same of gated Conditioned NIPS."""
+    return _groups(measured["groups"]) + (
+        f"\nGated Conditioned NIPS, {measured['terms']} terms, {measured['channels']} channels, "
+        f"{measured['pairs']} pairs, {measured['queries']} queries, all modes; "
+        f"bytes at {measured['wire_nodes']}², memory and time at "
+        f"{measured['cost_nodes']}², one sample. Equality: with drift and without, uneven parts; gradients in single "
+        "precision over the largest of all.\n"
+    )
+
+
+def _groups(groups: list[dict[str, Any]]) -> str:
+    """Several processes against one: what is required, and what was found."""
 
     def gap(precision: str, what: str) -> list[str]:
         return [f"{max(row[what] for row in group['equal'] if row['precision'] == precision):.0e}" for group in groups]
@@ -55,26 +89,7 @@ def spread(measured: dict[str, Any]) -> str:
         ("processor time of a process over one process", "≤ 0.60 at P = 2",
          *("–" if group["time_ratio"] is None else f"{group['time_ratio']:.2f}" for group in groups)),
     ]  # fmt: skip
-    size, wire, kills = measured["cost_nodes"], measured["wire_nodes"], measured["kills"]
-    large = [
-        (f"{point['nodes']}²", f"{point['seconds']:.2f}", f"{point['bytes'] / 1e9:.2f}",
-         f"{point['process_bytes'] / 1e9:.2f}", f"{point['bytes'] / point['nodes'] ** 2 / 1e3:.1f}")
-        for point in measured["large"]
-    ]  # fmt: skip
-    paper = measured["paper"]
-    return "\n".join([
-        table(("", "required", *(f"P = {group['parts']}" for group in groups)), rows),
-        f"NIPS with {measured['layers']} layers, d = {measured['pairs']}, d_k = {measured['channels']}, "
-        f"{measured['retained']} modes per axis; bytes at {wire}², memory and time at {size}², one sample. Equality: "
-        "NIPS and NIPS-mlp, all modes, uneven parts, the worst over processes and parameters. "
-        f"One of two processes that share every grid was killed {kills['kills']} times in {kills['steps']} steps: the "
-        f"weights at the end are {'' if kills['bitwise'] else 'not '}the undisturbed run's, bit by bit.\n",
-        table(("one step, one process", "processor time, s", "peak above the data, GB", "whole process, GB",
-               "kB per node"), large),
-        f"Forward, backward and Adam on one sample in tiles of {measured['tile_rows']} rows. The paper's table has "
-        f"{paper['gb_per_sample']:.3f} GB per sample at {paper['nodes']}², "
-        f"{1e6 * paper['gb_per_sample'] / paper['nodes'] ** 2:.1f} kB per node, all modes kept.\n",
-    ])  # fmt: skip
+    return table(("", "required", *(f"P = {group['parts']}" for group in groups)), rows)
 
 
 def throughput(measured: dict[str, Any]) -> str:

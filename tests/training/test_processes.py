@@ -112,12 +112,32 @@ def test_processes_that_share_every_grid_train_as_one(own, recipe, command, envi
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
+@pytest.mark.slow
+def test_processes_that_share_every_grid_train_a_gated_prior_as_one(folder, command, environment, tmp_path):
+    words = [*command(tmp_path / "several")[:4], "conditioned-gated", "--channels=4", "--terms=3", "--context=[5,4]",
+             "--queries=3", "--steps=10", "--batch=2", "--validate-every=5", "--log-every=1"]  # fmt: skip
+    rest = [f"--data={folder / 'own'}", "--no-tensorboard"]
+    runs = {"several": ("--devices=2", "--space=2", "--restarts=0"), "one": ()}
+    for name, more in runs.items():
+        done = subprocess.run(
+            [*words, *rest, f"--out={tmp_path / name}", *more], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    rows = {name: read_log(tmp_path / name / "log.csv") for name in runs}
+    for column in ("loss", "gradient_norm", "held_out", "in_context"):
+        found, wanted = ([float(row[column]) for row in rows[name] if row[column]] for name in runs)
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-6)  # single precision; each step from the last
+
+
 def test_grids_are_shared_by_nips_and_by_a_multiple_of_processes(command, tmp_path, capsys):
     words = command(tmp_path / "run", "--steps=1")[3:]
     assert main([*words, "--devices=3", "--space=2"]) == 2
     assert "a multiple of 2 processes" in capsys.readouterr().err
     assert main(["train", "conditioned-elliptic", *words[2:], "--devices=2", "--space=2"]) == 2
-    assert "expected nips or nips-mlp with --space, got conditioned" in capsys.readouterr().err
+    assert (
+        "expected nips, nips-mlp or a gated prior without a head with --space, got conditioned"
+        in capsys.readouterr().err
+    )
     with pytest.raises(TrainingError) as error:
         CASES["nao-2"].with_options({"tile_rows": 4})
     assert error.value.got == "nao"

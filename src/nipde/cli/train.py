@@ -32,7 +32,7 @@ def run(words: list[str]) -> int:
     if arguments.devices > 1 and not launched():
         if (Path(arguments.out) / RECIPE).exists() and not arguments.resume:
             raise refusal(Path(arguments.out))  # once, instead of in every process
-        check_mesh(arguments.devices, space=arguments.space, kind=recipe.model.kind)
+        check_mesh(arguments.devices, space=arguments.space, model=recipe.model)
         places_of(recipe.batch, rank=0, ranks=arguments.devices // arguments.space * recipe.parts)
         return launch("nipde.cli", ["train", *words], processes=arguments.devices, restarts=arguments.restarts)
     if arguments.threads:
@@ -79,7 +79,8 @@ def _parser() -> ArgumentParser:
     options.add_argument("--devices", type=whole(), default=1, help="processes to share a batch, one per device")
     options.add_argument(
         "--space", type=whole(), default=1,
-        help="of these, processes that share the rows of every grid (nips, nips-mlp); the others share the batch",
+        help="of these, processes that share the rows of every grid (nips, nips-mlp, gated priors); "
+        "the others share the batch",
     )  # fmt: skip
     options.add_argument(
         "--device", type=device, default="",

@@ -14,7 +14,8 @@ from nipde.grid import Grid
 from nipde.kernels.base import Fields
 from nipde.kernels.low_rank import FactoredKernel
 from nipde.kernels.matrix_free import MatrixFreeKernel
-from nipde.spectral.transform import transform
+from nipde.spectral.row_transform import RowTransform
+from nipde.spectral.transform import Transform, transform
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,18 +26,7 @@ class GatedKernel(FactoredKernel, MatrixFreeKernel):
 
     def predict(self, loads: Fields) -> Fields:
         """Gate, transform, multiply, transform back, gate."""
-        waves, component = transform(self.grid), -self.grid.dimension - 1
-        # Component by component: their products with all gates at once would not fit the cache.
-        loads, right = loads.to(self.left), self.right.unsqueeze(component - 2)
-        inner = loads.select(component, 0).unsqueeze(component) * right.select(component, 0)
-        for place in range(1, self.components[1]):
-            inner = torch.addcmul(
-                inner, loads.select(component, place).unsqueeze(component), right.select(component, place)
-            )
-        answers = waves.synthesis(waves.analysis(inner) * self.multipliers)
-        left = self.left.unsqueeze(component - 2)
-        responses = [(answers * left.select(component, place)).sum(component) for place in range(self.components[0])]
-        return torch.stack(responses, component)
+        return gated_responses(loads, self.left, self.right, self.multipliers, waves=transform(self.grid))
 
     def homogeneous_in(self, systems: Bool[Tensor, "*batch"], compliance: Float[Tensor, "*batch"]) -> Self:
         """The same, some systems replaced by `compliance` (-Δ)⁻¹ of every component, or 0 if loads have others."""
@@ -54,3 +44,20 @@ class GatedKernel(FactoredKernel, MatrixFreeKernel):
     def stretched(self, to: Grid) -> Self:
         """The same answers to the same loads on a similar box."""
         return replace(self, grid=to)
+
+
+def gated_responses(
+    loads: Fields, left: Tensor, right: Tensor, multipliers: Tensor, *, waves: Transform | RowTransform
+) -> Fields:
+    """Σ_r a_r Φ m_r Φᵀ c_r f, on the rows that the transform has."""
+    component = -waves.grid.dimension - 1
+    # Component by component: their products with all gates at once would not fit the cache.
+    loads, right, left = loads.to(left), right.unsqueeze(component - 2), left.unsqueeze(component - 2)
+    inner = loads.select(component, 0).unsqueeze(component) * right.select(component, 0)
+    for place in range(1, right.shape[component]):
+        inner = torch.addcmul(
+            inner, loads.select(component, place).unsqueeze(component), right.select(component, place)
+        )
+    answers = waves.synthesis(waves.analysis(inner) * multipliers)
+    responses = [(answers * left.select(component, place)).sum(component) for place in range(left.shape[component])]
+    return torch.stack(responses, component)

@@ -9,8 +9,9 @@ process, and so are its gradients, complete. Any split of the rows will do, also
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
+from math import prod
 from typing import Any
 
 import torch
@@ -18,12 +19,20 @@ from jaxtyping import Float
 from torch import Tensor, distributed
 from torch.autograd.function import once_differentiable
 
+from nipde.boundary import Neumann
 from nipde.errors import GridError
 from nipde.grid import Field, Grid
 from nipde.spectral.waves import Matrices
 
 #: One tensor, or several in one exchange.
 Tensors = tuple[Tensor, ...]
+
+
+def slices(total: int, parts: int, counts: Sequence[int] | None = None) -> list[slice]:
+    """A range cut into parts, as even as can be and the larger ones first, or of these sizes."""
+    least, more = divmod(total, parts)
+    counts = [least + (part < more) for part in range(parts)] if counts is None else counts
+    return [slice(stop - count, stop) for stop, count in zip(accumulate(counts), counts, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +62,17 @@ class Partition:
     @property
     def rows(self) -> slice:
         """Of this process."""
-        place = 0 if self.group is None else distributed.get_rank(self.group)
-        least, more = divmod(self.grid.shape[0], self.parts)
-        counts = [least + (part < more) for part in range(self.parts)] if self.counts is None else list(self.counts)
-        stops = list(accumulate(counts))
-        return slice(stops[place] - counts[place], stops[place])
+        return self.all_rows[self.place]
+
+    @property
+    def all_rows(self) -> list[slice]:
+        """Of every process."""
+        return slices(self.grid.shape[0], self.parts, self.counts)
+
+    @property
+    def place(self) -> int:
+        """Number of this process."""
+        return 0 if self.group is None else distributed.get_rank(self.group)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -94,6 +109,47 @@ class Partition:
         """A sum over all rows that every process uses on its own."""
         return self.copied(*self.summed(values))[0]
 
+    def exchanged(self, pieces: Sequence[Tensor], shapes: Sequence[Sequence[int]]) -> Tensors:
+        """One piece to every process for one of these shapes from each; gradients go the other way."""
+        if self.group is None:
+            return tuple(pieces)
+        given, taken = [piece.numel() for piece in pieces], [prod(shape) for shape in shapes]
+        flat = torch.cat([piece.reshape(-1) for piece in pieces])
+        parts = _Exchanged.apply(self.group, given, taken, flat).split(taken)  # type: ignore[no-untyped-call]
+        return tuple(part.view(shape) for part, shape in zip(parts, shapes, strict=True))
+
+    def with_neighbours(self, field: Float[Tensor, "*batch_rows_space"], width: int) -> Tensor:
+        """The rows of this process and up to `width` beside them, those of `neighbourhood`."""
+        if self.group is None:
+            return field
+        axis, own, wanted = -self.grid.dimension, self.rows, [self._around(part, width) for part in range(self.parts)]
+        theirs = [[row - own.start for row in rows if own.start <= row < own.stop] for rows in wanted]
+        pieces = [field.index_select(axis, self._index(rows, field)) for rows in theirs]
+        places = [[place for place, row in enumerate(wanted[self.place]) if rows.start <= row < rows.stop]
+                  for rows in self.all_rows]  # fmt: skip
+        lead, space = field.shape[:axis], self.grid.shape[1:]
+        taken = torch.cat(self.exchanged(pieces, [(*lead, len(rows), *space) for rows in places]), axis)
+        return taken.index_select(axis, self._index([*chain(*places)], field).argsort())
+
+    def neighbourhood(self, width: int) -> tuple[Grid, int]:
+        """The grid of these rows, with ends of its own where it is cut, and at which this process's begin."""
+        if self.group is None:
+            return self.grid, 0
+        rows, first = self._around(self.place, width), self.grid.axes[0]
+        boundary = Neumann() if first.boundary.periodic else first.boundary
+        axis = replace(first, nodes=len(rows), length=first.spacing * (len(rows) - 1), boundary=boundary)
+        return Grid((axis, *self.grid.axes[1:])), rows.index(self.rows.start)
+
+    @staticmethod
+    def _index(numbers: list[int], like: Tensor) -> Tensor:
+        return torch.tensor(numbers, dtype=torch.int64, device=like.device)
+
+    def _around(self, place: int, width: int) -> list[int]:
+        """Rows of a process and beside them; around a periodic axis they go on at the other end."""
+        rows, total = self.all_rows[place], self.grid.shape[0]
+        near = range(rows.start - width, rows.stop + width)
+        return [row % total for row in near if self.grid.axes[0].boundary.periodic or 0 <= row < total]
+
     def gathered(self, field: Float[Tensor, "*batch_rows_space"]) -> Float[Tensor, "*batch_space"]:
         """The whole field on every process; not differentiable."""
         whole = field.new_zeros(*field.shape[: -self.grid.dimension], *self.grid.shape)
@@ -121,6 +177,25 @@ class _Copied(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *above: Tensor) -> Any:
         return None, *_exchanged(ctx.group, above)
+
+
+class _Exchanged(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, group: Any, given: list[int], taken: list[int], flat: Tensor) -> Tensor:
+        ctx.group, ctx.given, ctx.taken = group, given, taken
+        return _turned(group, flat, given, taken)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> Any:
+        return None, None, None, _turned(ctx.group, above.contiguous(), ctx.taken, ctx.given)
+
+
+def _turned(group: Any, flat: Tensor, given: list[int], taken: list[int]) -> Tensor:
+    """One all-to-all."""
+    from torch.distributed import _functional_collectives as collectives
+
+    return collectives.wait_tensor(collectives.all_to_all_single(flat, taken, given, group))
 
 
 def _exchanged(group: Any, values: Tensors) -> Tensors:

@@ -75,11 +75,21 @@ class Transform(ABC):
     def _synthesise(self, place: int, coefficients: Tensor) -> Tensor:
         """Inverse of `_analyse`."""
 
-    def _each_axis(self, values: Tensor, step: Callable[[int, Tensor], Tensor]) -> Tensor:
+    def analysed(self, field: Tensor, *, axes: Sequence[int]) -> Tensor:
+        """The analysis of some axes; the others have any length."""
+        return self._each_axis(field, self._analyse, axes)
+
+    def synthesised(self, coefficients: Tensor, *, axes: Sequence[int]) -> Tensor:
+        """Inverse of `analysed`."""
+        return self._each_axis(coefficients, self._synthesise, axes)
+
+    def _each_axis(
+        self, values: Tensor, step: Callable[[int, Tensor], Tensor], axes: Sequence[int] | None = None
+    ) -> Tensor:
         if values.dtype in (torch.float16, torch.bfloat16):
             values = values.float()  # neither CPU FFTs nor long sums survive half precision
         with full_precision(values):
-            for place in range(self.grid.dimension):
+            for place in range(self.grid.dimension) if axes is None else axes:
                 values = step(place, values)
         return values
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from nipde.errors import TrainingError
+from nipde.training.recipe import ModelRecipe
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -84,10 +85,13 @@ def joined(device: str | torch.device | None = None, *, space: int = 1) -> Itera
         distributed.destroy_process_group()
 
 
-def check_mesh(processes: int, *, space: int, kind: str = "nips") -> None:
-    """Raise unless so many processes can share grids by `space`, for a network of this kind."""
-    if space > 1 and kind not in ("nips", "nips-mlp"):
-        raise TrainingError(expected="nips or nips-mlp with --space", got=kind, remedy="let processes share the batch")
+def check_mesh(processes: int, *, space: int, model: ModelRecipe | None = None) -> None:
+    """Raise unless so many processes can share grids by `space`, for this model."""
+    if space > 1 and model is not None and not model.spreads:
+        raise TrainingError(
+            expected="nips, nips-mlp or a gated prior without a head with --space", got=model.kind,
+            remedy="let processes share the batch",
+        )  # fmt: skip
     if processes % space:
         raise TrainingError(
             expected=f"a multiple of {space} processes, which share every grid", got=processes,

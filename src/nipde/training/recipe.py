@@ -61,7 +61,12 @@ class ModelRecipe:
 
     @property
     def spreads(self) -> bool:
-        """Whether it can work on some rows of a grid."""
+        """Whether several processes can share the rows of a grid."""
+        return self.tiles or (self.kind == "conditioned" and self.prior == "gated" and not self.head)
+
+    @property
+    def tiles(self) -> bool:
+        """Whether it can work through the rows of a grid in tiles."""
         return self.kind in ("nips", "nips-mlp")
 
     @property
@@ -169,9 +174,9 @@ class TrainingRecipe:
 
     def _check_model(self) -> None:
         """Paper models have one number of pairs and no prior; only NIPS works through tiles of rows."""
-        if self.tile_rows is not None and not self.model.spreads:
+        if self.tile_rows is not None and not self.model.tiles:
             raise TrainingError(expected="tile_rows for nips or nips-mlp", got=self.model.kind, remedy="leave it out")
-        retains = self.model.spreads or (self.model.adapts and self.model.prior == "gated")
+        retains = self.model.tiles or (self.model.adapts and self.model.prior == "gated")
         if self.model.modes is not None and not retains:
             raise TrainingError(
                 expected="modes for nips, nips-mlp or a gated prior", got=self.model.kind, remedy="leave it out"

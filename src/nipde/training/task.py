@@ -9,6 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nipde.data.archive import Archive
+from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
+from nipde.estimators.conditioned.spread import spread_gated
 from nipde.estimators.paper.nips import NIPS, NIPSMLP
 from nipde.estimators.paper.prolongation import start_from
 from nipde.estimators.paper.spread import spread
@@ -31,7 +33,7 @@ class Task(nn.Module):
     def forward(self, batch: Batch, *, prior_weight: float = 0.0) -> Float[Tensor, "sample query"]:
         """Relative error of every response, plus `prior_weight` times that of the prior alone."""
         if self.partition is not None:
-            return self._on_rows(batch, self.partition)
+            return self._on_rows(batch, self.partition, prior_weight=prior_weight)
         kernel, grid = self.model(batch.context), batch.context.grid
         if not prior_weight:
             return relative_errors(grid, kernel.predict(batch.loads), batch.responses)
@@ -39,13 +41,20 @@ class Task(nn.Module):
         prior_errors = relative_errors(grid, by_prior, batch.responses)
         return relative_errors(grid, responses, batch.responses) + prior_weight * prior_errors
 
-    def _on_rows(self, batch: Batch, partition: Partition) -> Float[Tensor, "sample query"]:
+    def _on_rows(self, batch: Batch, partition: Partition, *, prior_weight: float) -> Float[Tensor, "sample query"]:
         """The same from this process's rows of all fields."""
-        assert isinstance(self.model, NIPS | NIPSMLP)
+        context = batch.context
         loads, responses, asked, truth = (
             partition.cut(each).contiguous()
-            for each in (batch.context.loads, batch.context.responses, batch.loads, batch.responses)
+            for each in (context.loads, context.responses, batch.loads, batch.responses)
         )
+        if isinstance(self.model, ConditionedNIPS):
+            assert context.noise is not None  # a feed states it
+            gated = spread_gated(
+                self.model, loads, responses, partition=partition, noise=context.noise, load_noise=context.load_noise
+            )
+            return gated.errors(asked, truth, prior_weight=prior_weight)
+        assert isinstance(self.model, NIPS | NIPSMLP)
         kernel = spread(self.model, loads, responses, partition=partition)
         return kernel.errors(asked, truth)
 
@@ -65,5 +74,5 @@ def task_of(recipe: TrainingRecipe, archive: Archive, group: Group | None = None
     model = model.to(dtype=getattr(torch, recipe.precision))
     if group is None or group.mesh is None:
         return Task(model, partition=None if recipe.tile_rows is None else Partition(archive.grid))
-    check_mesh(group.ranks, space=group.space, kind=recipe.model.kind)
+    check_mesh(group.ranks, space=group.space, model=recipe.model)
     return Task(model, partition=Partition(archive.grid, group.mesh["space"].get_group()))

@@ -31,12 +31,13 @@ from nipde.estimators.conditioned.elliptic_prior import EllipticPrior
 from nipde.estimators.conditioned.gated_prior import FIELDS, CorrectedGatedPrior, GatedPrior, NonlinearCorrection
 from nipde.estimators.conditioned.prior import Prior, PriorEstimate, WaveFunction
 from nipde.estimators.conditioned.whitening import Whitened, impute, noise_level, noise_or_zero, whiten
-from nipde.grid import Grid
 from nipde.kernels.base import CoefficientPosterior
 from nipde.kernels.conditioned import ConditionedKernel, ContextSubspace
 from nipde.kernels.low_rank import LowRankKernel
 from nipde.kernels.nonlinear import CorrectedPredictor
 from nipde.spectral.full_precision import full_precision
+from nipde.spectral.partition import Partition
+from nipde.spectral.row_transform import RowTransform
 from nipde.spectral.transform import transform
 
 #: Share of gaps up to which bands hold, and the least noise of filled values, over the rms of the responses.
@@ -213,7 +214,7 @@ class ConditionedNIPS(Model):
             axes = (..., *(None,) * (self.dimension + 2))
             residual, kept = torch.where(worse[axes], other, residual), torch.where(worse[:, None], linear, kept)
         left = residual * kept[..., *(None,) * (self.dimension + 1)]
-        correction = LowRankKernel(whitened.grid, left, self._right(whitened, pairs))
+        correction = LowRankKernel(whitened.grid, left, self._right(whitened, pairs.loads))
         kernel = ConditionedKernel(whitened.grid, alone.kernel, correction)
         return CorrectedPredictor(whitened.grid, kernel, alone).stretched(pairs.grid)
 
@@ -226,39 +227,58 @@ class ConditionedNIPS(Model):
 
     def _whitened(self, pairs: Pairs, noise: Float[Tensor, " system"]) -> Whitened:
         """On a box of volume 1: there priors hold, whatever the unit of length."""
-        grid = pairs.grid.stretched(pairs.grid.volume ** (-1 / pairs.grid.dimension))
-        metric = self._functions(grid)[0]
-        return whiten(replace(pairs, grid=grid), metric=metric, noise=noise, balance=self.balance.exp())
+        return self.whitened(
+            pairs.loads, pairs.responses, partition=Partition(pairs.grid), noise=noise, load_noise=pairs.load_noise
+        )
+
+    def whitened(
+        self, loads: Tensor, responses: Tensor, *, partition: Partition, noise: Float[Tensor, " system"],
+        load_noise: Tensor | float | None = None,
+    ) -> Whitened:  # fmt: skip
+        """The same of fields at the rows of a partition."""
+        grid = partition.grid
+        unit = replace(partition, grid=grid.stretched(grid.volume ** (-1 / grid.dimension)))
+        waves = RowTransform(unit)
+        return whiten(
+            loads, responses, waves=waves, metric=self._functions(waves)[0], noise=noise, load_noise=load_noise,
+            balance=self.balance.exp(),
+        )  # fmt: skip
 
     def _conditioned(self, pairs: Pairs, whitened: Whitened, estimate: PriorEstimate) -> ConditionedKernel:
         """All of the residual is kept at zero noise, else what is not noise."""
-        metric, smoothness = self._functions(whitened.grid)
         rest = pairs.responses - estimate.kernel.predict(pairs.loads)
+        left, right = self.correction(whitened, pairs.loads, rest)
         strengths, penalty, stiffness = (
             value.to(rest) for value in (whitened.strengths, whitened.penalty, whitened.stiffness_scale)
         )
-        axes, waves = (..., None, *(None,) * self.dimension), transform(whitened.grid)
-        kept = 1 / ((strengths - penalty[:, None]).clamp(min=0)[axes] + penalty[:, None][axes] / smoothness)
-        left = waves.synthesis(waves.analysis(whitened.mixed(rest)) * kept)
+        metric = self._functions(whitened.waves)[0]
         misfit = (rest.square().flatten(1).sum(1) / pairs.responses.square().flatten(1).sum(1)).sqrt()
         return ConditionedKernel(
             whitened.grid,
             estimate.kernel,
-            LowRankKernel(whitened.grid, left, self._right(whitened, pairs)),
+            LowRankKernel(whitened.grid, left, right),
             ContextSubspace(metric, strengths, penalty, stiffness, misfit),
             posteriors=estimate.posteriors,
         )
 
-    def _right(self, whitened: Whitened, pairs: Pairs) -> Tensor:
-        """r = Σ F V."""
-        waves, metric = transform(whitened.grid), self._functions(whitened.grid)[0]
-        return waves.synthesis(waves.analysis(whitened.mixed(pairs.loads)) * metric)
+    def correction(self, whitened: Whitened, loads: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
+        """Fields l and r of Σ l_j(x) r_j(y): what is kept of the residual of the pairs, and r = Σ F V."""
+        smoothness, waves = self._functions(whitened.waves)[1], whitened.waves
+        strengths, penalty = whitened.strengths.to(rest), whitened.penalty.to(rest)[:, None]
+        axes = (..., None, *(None,) * self.dimension)
+        kept = 1 / ((strengths - penalty).clamp(min=0)[axes] + penalty[axes] / smoothness)
+        return waves.synthesis(waves.analysis(whitened.mixed(rest)) * kept), self._right(whitened, loads)
 
-    def _functions(self, grid: Grid) -> tuple[Float[Tensor, "*mode"], Float[Tensor, "*mode"]]:
+    def _right(self, whitened: Whitened, loads: Tensor) -> Tensor:
+        waves, metric = whitened.waves, self._functions(whitened.waves)[0]
+        return waves.synthesis(waves.analysis(whitened.mixed(loads)) * metric)
+
+    def _functions(self, waves: RowTransform) -> tuple[Float[Tensor, "*mode"], Float[Tensor, "*mode"]]:
         """σ(k) and γ(k)."""
-        metric, smoothness = self.waves(grid).exp()
-        inverse = transform(grid).inverse_laplacian(metric)
-        return metric * inverse.square(), smoothness * inverse / inverse.max()
+        metric, smoothness = self.waves(waves).exp()
+        inverse = transform(waves.grid).inverse_laplacian(metric)
+        longest, inverse = inverse.max(), waves.cut(inverse)
+        return metric * inverse.square(), smoothness * inverse / longest
 
     def _check_result(self, kernel: ConditionedKernel, pairs: Pairs) -> None:
         """A kernel that is not a number never leaves; in training the loop notices it."""

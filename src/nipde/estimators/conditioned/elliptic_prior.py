@@ -86,7 +86,8 @@ class EllipticPrior(nn.Module):
                 )
             solved = self._solved(pairs, coefficients)
             numbers = self._numbers(fit, coefficients, solved)
-        mean, precision, smoothness = self.net(numbers).unflatten(1, (3, self.coefficients)).unbind(1)
+        found = self.net(numbers, pairs.waves.partition)
+        mean, precision, smoothness = found.unflatten(1, (3, self.coefficients)).unbind(1)
         prior = GaussianPrior(
             coefficients + mean, prior.precision * precision.exp(), prior.smoothness * smoothness.exp()
         )

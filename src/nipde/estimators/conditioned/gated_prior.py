@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import gelu, pad
+from torch.nn.functional import gelu
 
 from nipde.constants import constant
 from nipde.context.pairs import Pairs
@@ -33,7 +33,12 @@ FIELDS, HIDDEN = 8, 32
 #: Slopes, responses over lengths and loads over stiffness are multiplied by these before the network sees them.
 SCALES = (10.0, 50.0, 1.0)
 
+#: Rows beside those of a process that its local fields depend on: a slope of a slope.
+STENCIL = 2
+
 Queries = Float[Tensor, "system query component *space"]
+#: a_r of the response, c_r of the load and m_r.
+Gates = tuple[Tensor, Tensor, Tensor]
 
 
 class GatedPrior(nn.Module):
@@ -75,20 +80,27 @@ class GatedPrior(nn.Module):
 
     def with_fields(self, pairs: Whitened) -> tuple[GatedKernel, Float[Tensor, "system field *space"]]:
         """The kernel, and the further `fields` of every node."""
+        gates, fields = self.gates(pairs)
+        return GatedKernel(pairs.grid, *gates) * (1 / pairs.stiffness_scale).to(fields), fields
+
+    def gates(self, pairs: Whitened) -> tuple[Gates, Float[Tensor, "system field *space"]]:
+        """a_r, c_r and m_r of the whitened pairs, and the further `fields`: at this process's rows, of its modes."""
+        partition = pairs.waves.partition
         numbers = torch.cat([invariants(pairs, self.strengths), self._constants(pairs)], 1)
         (out, into), count = self.components, self.terms + self.odd
-        left, right, fields = self.net(numbers).tensor_split([count * out, count * (out + into)], 1)
+        found = self.net(numbers, partition)
+        left, right, fields = found.tensor_split([count * out, count * (out + into)], 1)
         left, right = left.unflatten(1, (count, out)), 1 + right.unflatten(1, (count, into))
         starts = self.starts[:, *(None,) * pairs.grid.dimension]
-        multipliers = (starts + self.multipliers(pairs.grid)) * transform(pairs.grid).inverse_laplacian(left)
-        multipliers = multipliers if self.modes is None else _retained(multipliers, self.modes)
+        multipliers = (starts + self.multipliers(pairs.waves)) * pairs.waves.inverse_laplacian(left)
+        if self.modes is not None:
+            multipliers = multipliers * pairs.waves.cut(_retained(pairs.grid, self.modes, like=left))
         # Terms, then x times odd ones, then odd ones times y.
-        odd, along = REACH * left[:, self.terms :], _positions(pairs.grid, left).repeat_interleave(ODD, 0)[: self.odd]
-        along = along.unsqueeze(1)
+        odd = REACH * left[:, self.terms :]
+        along = partition.cut(_positions(pairs.grid, left)).repeat_interleave(ODD, 0)[: self.odd].unsqueeze(1)
         left = torch.cat([1 + left[:, : self.terms], along * odd, -odd], 1)
         right = torch.cat([right, along * right[:, self.terms :]], 1)
-        kernel = GatedKernel(pairs.grid, left, right, torch.cat([multipliers, multipliers[self.terms :]]))
-        return kernel * (1 / pairs.stiffness_scale).to(left), fields
+        return (left, right, torch.cat([multipliers, multipliers[self.terms :]])), fields
 
     def _constants(self, pairs: Whitened) -> Tensor:
         noise = pairs.noise.square().mean(1).sqrt()
@@ -96,7 +108,7 @@ class GatedPrior(nn.Module):
         spacing = torch.full_like(noise, pairs.grid.axes[0].spacing)
         constants = [(noise + 1e-5).log() / 4 + 1, count.log() / 4 - 1, spacing.log() / 4]
         axes = (..., None, *(None,) * pairs.grid.dimension)
-        return torch.cat([value[axes].expand(-1, 1, *pairs.grid.shape) for value in constants], 1)
+        return torch.cat([value[axes].expand(-1, 1, *pairs.waves.partition.shape) for value in constants], 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,23 +184,25 @@ def invariants(pairs: Whitened, strengths: Float[Tensor, " field"]) -> Float[Ten
     gram = flat @ flat.mT
     rows, columns = torch.triu_indices(gram.shape[-1], gram.shape[-1], device=gram.device)
     numbers = gram[..., rows, columns].mT
-    return (numbers.sign() * torch.log1p(100 * numbers.abs())).unflatten(-1, pairs.grid.shape)
+    return (numbers.sign() * torch.log1p(100 * numbers.abs())).unflatten(-1, fields.shape[3:])
 
 
 def local_fields(pairs: Whitened) -> Float[Tensor, "system pair field *space"]:
     """f, u, its central slopes along every axis, Δu and of vectors ∇(∇·u), all of a common order of magnitude."""
-    grid, dimension = pairs.grid, pairs.grid.dimension
-    links = tensor_links(grid, pairs.responses)
-    size = float(grid.volume) ** (1 / dimension)
-    slopes = links.slopes(pairs.responses)
-    curvature = links.laplacian(pairs.responses) / links.volume * links.is_unknown
-    loads = pairs.loads * links.is_unknown
+    partition, dimension = pairs.waves.partition, pairs.grid.dimension
+    size = float(pairs.grid.volume) ** (1 / dimension)
+    grid, start = partition.neighbourhood(STENCIL)
+    responses = partition.with_neighbours(pairs.responses, STENCIL)
+    links = tensor_links(grid, responses)
+    slopes = links.slopes(responses)
+    curvature = links.laplacian(responses) / links.volume * links.is_unknown
     gradients = (0.2 * size * slope for slope in slopes)
-    scaled = [0.02 * size**2 * loads, pairs.responses, *gradients, 0.02 * size**2 * curvature]
-    if pairs.responses.shape[2] == dimension > 1:
+    scaled = [responses, *gradients, 0.02 * size**2 * curvature]
+    if responses.shape[2] == dimension > 1:
         divergence = torch.stack([slope[:, :, axis] for axis, slope in enumerate(slopes)]).sum(0).unsqueeze(2)
         scaled += [0.02 * size**2 * slope * links.is_unknown for slope in links.slopes(divergence)]
-    return torch.cat(scaled, 2)
+    *own, is_unknown = (field.narrow(-dimension, start, partition.shape[0]) for field in (*scaled, links.is_unknown))
+    return torch.cat([0.02 * size**2 * pairs.loads * is_unknown, *own], 2)
 
 
 def _no_worse_than_homogeneous(kernel: GatedKernel, pairs: Whitened) -> GatedKernel:
@@ -221,11 +235,11 @@ def _no_worse_than_homogeneous(kernel: GatedKernel, pairs: Whitened) -> GatedKer
     return kernel if bool(better.all()) else kernel.homogeneous_in(~better, compliance / stiffness)
 
 
-def _retained(multipliers: Float[Tensor, "term *mode"], modes: Sequence[int]) -> Float[Tensor, "term *mode"]:
-    """The longest waves along every axis; the others become zero."""
-    kept = multipliers[tuple(map(slice, (None, *modes)))]
-    lost = (whole - left for whole, left in zip(multipliers.shape[1:], kept.shape[1:], strict=True))
-    return pad(kept, [size for count in reversed(tuple(lost)) for size in (0, count)])
+def _retained(grid: Grid, modes: Sequence[int], *, like: Tensor) -> Float[Tensor, "*mode"]:
+    """1 for the longest waves along every axis, 0 for the others."""
+    table = torch.zeros(transform(grid).shape, dtype=like.dtype, device=like.device)
+    table[tuple(map(slice, modes))] = 1
+    return table
 
 
 def _positions(grid: Grid, like: Tensor) -> Float[Tensor, "axis *space"]:

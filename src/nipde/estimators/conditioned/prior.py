@@ -23,6 +23,8 @@ from nipde.kernels.base import CoefficientPosterior
 from nipde.kernels.matrix_free import MatrixFreeKernel
 from nipde.kernels.nonlinear import NonlinearPrior
 from nipde.spectral.basis import Basis
+from nipde.spectral.partition import Partition
+from nipde.spectral.row_transform import RowTransform
 from nipde.spectral.transform import transform
 
 #: Nodes per axis of the latent grid.
@@ -78,16 +80,17 @@ class PriorNet(nn.Module):
             for parameter in self.out[-1].parameters():
                 parameter.mul_(0.1)
 
-    def forward(self, numbers: Float[Tensor, "system input *space"]) -> Float[Tensor, "system output *space"]:
-        """Fields on the grid of the input."""
+    def forward(
+        self, numbers: Float[Tensor, "system input *rows"], partition: Partition
+    ) -> Float[Tensor, "system output *rows"]:
+        """Fields at the rows of the input; the latent grid is the same on every process."""
         local = numbers
         for layer in self.into:
             local = gelu(layer(local))
-        shape = local.shape[2:]
-        around = _resampled(local, (LATENT,) * self.dimension)
+        around = _gathered(local, (LATENT,) * self.dimension, partition)
         for layer in self.near:
             around = gelu(layer(around))
-        joined = torch.cat([local, _resampled(around, shape)], 1)
+        joined = torch.cat([local, _spread(around, partition)], 1)
         return self.out[1](gelu(self.out[0](joined)))
 
 
@@ -102,9 +105,9 @@ class WaveFunction(nn.Module):
         nn.init.zeros_(self.outer.weight)
         nn.init.zeros_(self.outer.bias)
 
-    def forward(self, grid: Grid) -> Float[Tensor, "count *mode"]:
-        """Values at the modes of the grid's transform."""
-        features = wave_features(grid, self.outer.weight)
+    def forward(self, waves: RowTransform) -> Float[Tensor, "count *mode"]:
+        """Values at the modes of a transform."""
+        features = waves.cut(wave_features(waves.grid, self.outer.weight).movedim(-1, 0)).movedim(0, -1)
         return self.outer(gelu(self.middle(gelu(self.inner(features))))).movedim(-1, 0)
 
 
@@ -127,12 +130,35 @@ def _wavenumbers(basis: Basis, size: float) -> Float[np.ndarray, " mode"]:
     return basis.wavenumbers * size / np.pi
 
 
+def _gathered(field: Float[Tensor, "system channel *rows"], shape: Sequence[int], partition: Partition) -> Tensor:
+    """A field of all processes, resampled: a sum over their rows."""
+    if partition.group is None:
+        return _resampled(field, shape)
+    matrix = _resampling(partition.grid.shape[0], shape[0], field)[:, partition.rows]
+    along = _resampled(field, (field.shape[2], *shape[1:]))
+    return partition.total(torch.einsum("nr,scr...->scn...", matrix, along))
+
+
+def _spread(field: Float[Tensor, "system channel *space"], partition: Partition) -> Tensor:
+    """A field that all processes have, resampled at the rows of this one."""
+    if partition.group is None:
+        return _resampled(field, partition.grid.shape)
+    matrix = _resampling(field.shape[2], partition.grid.shape[0], field)[partition.rows]
+    return _resampled(torch.einsum("rn,scn...->scr...", matrix, field), partition.shape)
+
+
+def _resampling(old: int, new: int, like: Tensor) -> Float[Tensor, "new old"]:
+    """The matrix of `_resampled` along one axis."""
+    return _resampled(torch.eye(old, dtype=like.dtype, device=like.device)[None], (new,))[0].mT
+
+
 def _resampled(field: Float[Tensor, "system channel *space"], shape: Sequence[int]) -> Tensor:
     """Linear in physical coordinates; fine grids are averaged first, so that nothing between two nodes is lost."""
     dimension = field.ndim - 2
     if tuple(field.shape[2:]) == tuple(shape):
         return field
-    widths = [max(1, (old - 1) // (new - 1)) // 2 * 2 + 1 for old, new in zip(field.shape[2:], shape, strict=True)]
+    steps = [1 if old == new else (old - 1) // (new - 1) for old, new in zip(field.shape[2:], shape, strict=True)]
+    widths = [max(1, step) // 2 * 2 + 1 for step in steps]
     if max(widths) > 1:
         pads = [width // 2 for width in widths]
         pool = POOLS[dimension - 1]

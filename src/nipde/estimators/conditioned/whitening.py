@@ -25,6 +25,7 @@ from nipde.discretisation.tensor_links import tensor_links
 from nipde.errors import PairsError
 from nipde.grid import Grid
 from nipde.kernels.base import Predictor
+from nipde.spectral.row_transform import RowTransform
 from nipde.spectral.transform import transform
 
 #: Directions of loads weaker than this many smallest steps of the precision, relative to the strongest, carry nothing.
@@ -41,7 +42,8 @@ ROUNDS, SMOOTHING, FIRST = 5, 60, 0.05
 class Whitened:
     """A batch of systems with one axis; responses are multiplied by `stiffness_scale`, which is 1 for -Δu = f."""
 
-    grid: Grid
+    #: Fields are those of its partition's rows.
+    waves: RowTransform
     loads: Float[Tensor, "system pair component *space"]
     responses: Float[Tensor, "system pair component *space"]
     #: Standard deviation of the error of every whitened response, in its own unit.
@@ -55,9 +57,14 @@ class Whitened:
     strengths: Float[Tensor, "system pair"]
     penalty: Float[Tensor, " system"]
 
+    @property
+    def grid(self) -> Grid:
+        """The whole one."""
+        return self.waves.grid
+
     def __getitem__(self, systems: slice) -> "Whitened":
-        of = {field.name: getattr(self, field.name)[systems] for field in fields(self) if field.name != "grid"}
-        return Whitened(self.grid, **of)
+        of = {field.name: getattr(self, field.name)[systems] for field in fields(self) if field.name != "waves"}
+        return Whitened(self.waves, **of)
 
     def mixed(self, given: Float[Tensor, "system old component *space"]) -> Float[Tensor, "system pair *rest"]:
         """Fields of the original pairs, mixed by V."""
@@ -65,45 +72,52 @@ class Whitened:
 
 
 def whiten(
-    pairs: Pairs, *, metric: Float[Tensor, "*mode"], noise: Float[Tensor, " system"], balance: Float[Tensor, ""]
+    loads: Float[Tensor, "system pair component *space"],
+    responses: Float[Tensor, "system pair component *space"],
+    *,
+    waves: RowTransform,
+    metric: Float[Tensor, "*mode"],
+    noise: Float[Tensor, " system"],
+    balance: Float[Tensor, ""],
+    load_noise: Tensor | float | None = None,
 ) -> Whitened:
     """`metric` is σ(k), `noise` that of the responses; `balance` weighs noise against what the prior does not know."""
-    grid, waves = pairs.grid, transform(pairs.grid)
-    laplace = waves.inverse_laplacian(pairs.loads)
-    coefficients = waves.analysis(pairs.loads).double()
+    grid, total = waves.grid, waves.partition.total
+    laplace = waves.inverse_laplacian(loads)
+    coefficients = waves.analysis(loads).double()
     smooth = coefficients * laplace.double()
     scaled = (coefficients * metric.double().sqrt()).flatten(2)
-    gram = scaled @ scaled.mT
+    gram = total(scaled @ scaled.mT)
     if not bool(torch.isfinite(gram).all()):
         raise PairsError(expected="finite loads", got="others", remedy="see Pairs.check_finite")
-    response = waves.analysis(pairs.responses).double()
-    precision = torch.finfo(pairs.responses.dtype).eps
-    rms = pairs.responses.double().square().flatten(1).mean(1).sqrt()
+    response = waves.analysis(responses).double()
+    precision = torch.finfo(responses.dtype).eps
+    count, components = responses.shape[1:3]
+    rms = (total(responses.double().square().flatten(1).sum(1)) / (count * components * grid.size)).sqrt()
     # Rounding is noise, too.
     noise = (noise.double().square() + (precision * rms).square()).sqrt()
-    scale = _stiffness(smooth.flatten(1), response.flatten(1))
-    load_noise = noise_or_zero(pairs.load_noise, gram).expand(len(gram))
+    scale = _stiffness(smooth.flatten(1), response.flatten(1), waves=waves)
+    load_noise = noise_or_zero(load_noise, gram).expand(len(gram))
     # Noise of a load reaches the response smoothed.
-    passed = float(grid.volume / grid.size) * laplace.double().square().sum() / float(grid.volume)
+    passed = float(grid.volume / grid.size) * total(laplace.double().square().sum()) / float(grid.volume)
     strengths, mixing = torch.linalg.eigh(gram)
-    noise = torch.maximum(noise, _contradiction(strengths, mixing, pairs.responses, noise=noise))
+    noise = torch.maximum(noise, _contradiction(strengths, mixing, responses, noise=noise, waves=waves))
     penalty = balance.double() * ((noise * scale).square() + load_noise.square() * passed) * float(grid.volume)
     floor = FLOOR * torch.finfo(gram.dtype).eps * strengths[:, -1]
     penalty = torch.maximum(penalty, floor)
     strengths = strengths.clamp(min=0) + penalty[:, None]
     share = strengths.rsqrt()
-    loads, responses = (
+    mixed_loads, mixed_responses, mixed_smooth = (
         torch.einsum("sop,so...->sp...", mixing * share[:, None], field.double())
-        for field in (pairs.loads, pairs.responses)
+        for field in (loads, responses, smooth)
     )
-    mixed = torch.einsum("sop,so...->sp...", mixing * share[:, None], smooth), waves.analysis(responses)
-    stiffness = _stiffness(*(field.flatten(1) for field in mixed))
+    stiffness = _stiffness(mixed_smooth.flatten(1), waves.analysis(mixed_responses).flatten(1), waves=waves)
     return Whitened(
-        grid=grid,
-        loads=loads.to(pairs.loads),
-        responses=(responses * stiffness[:, None, *(None,) * (grid.dimension + 1)]).to(pairs.loads),
-        noise=(noise[:, None] * share * stiffness[:, None]).to(pairs.loads),
-        load_noise=(load_noise[:, None] * share).to(pairs.loads),
+        waves=waves,
+        loads=mixed_loads.to(loads),
+        responses=(mixed_responses * stiffness[:, None, *(None,) * (grid.dimension + 1)]).to(loads),
+        noise=(noise[:, None] * share * stiffness[:, None]).to(loads),
+        load_noise=(load_noise[:, None] * share).to(loads),
         stiffness_scale=stiffness,
         mixing=mixing,
         strengths=strengths,
@@ -118,6 +132,7 @@ def _contradiction(
     responses: Float[Tensor, "system old component *space"],
     *,
     noise: Float[Tensor, " system"],
+    waves: RowTransform,
 ) -> Float[Tensor, " system"]:
     """Noise that pairs prove, where it is far above the stated one: equal loads with different responses.
 
@@ -128,7 +143,8 @@ def _contradiction(
     weak = strengths <= WEAK * strongest
     if not bool(weak.any()):
         return torch.zeros_like(noise)
-    squares = torch.einsum("sop,so...->sp...", mixing, responses.double()).square().flatten(2).mean(2)
+    mixed = torch.einsum("sop,so...->sp...", mixing, responses.double())
+    squares = waves.partition.total(mixed.square().flatten(2).sum(2)) / (waves.grid.size * responses.shape[2])
     usual = squares.sum(1, keepdim=True) / strengths.sum(1, keepdim=True)
     possible = CONTRADICTS**2 * usual * (strengths.clamp(min=0) + FLOOR * torch.finfo(strengths.dtype).eps * strongest)
     proven = weak & (squares > possible) & (squares > 9 * noise[:, None].square())
@@ -200,13 +216,16 @@ def noise_or_zero(noise: Tensor | float | None, like: Tensor) -> Tensor:
 
 
 def _stiffness(
-    smooth: Float[Tensor, "system number"], response: Float[Tensor, "system number"]
+    smooth: Float[Tensor, "system number"], response: Float[Tensor, "system number"], *, waves: RowTransform
 ) -> Float[Tensor, " system"]:
     """c of the best fit u = Δ⁻¹f / c; where none fits, or none is positive, the ratio of their sizes."""
-    own = smooth.square().sum(1)
-    ratio = (own / response.square().sum(1)).sqrt()
-    if smooth.shape != response.shape:
+    sums = [smooth.square().sum(1), response.square().sum(1)]
+    if smooth.shape == response.shape:
+        sums.append((smooth * response).sum(1))
+    own, size, *rest = waves.partition.total(torch.stack(sums))
+    ratio = (own / size).sqrt()
+    if not rest:
         return ratio
-    fit = (smooth * response).sum(1)
-    aligned = fit / (own.sqrt() * response.square().sum(1).sqrt())
+    fit = rest[0]
+    aligned = fit / (own.sqrt() * size.sqrt())
     return torch.where(aligned > 0.1, own / torch.where(aligned > 0.1, fit, 1.0), ratio)
