@@ -7,6 +7,7 @@ from scipy.sparse.linalg import splu
 from skfem import Basis, BilinearForm, ElementTriP0, ElementTriP1, MeshTri, asm
 from skfem.helpers import dot, grad
 
+from benchmarks import specimens
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.context.sensors import Sensors
 from nipde.discretisation.domain import domain_of
@@ -323,3 +324,15 @@ def test_sensors_outside_of_the_specimen_are_refused():
 def test_specimens_without_a_reference_are_refused(conditions):
     with pytest.raises(GridError):
         domain_of(GRID, Specimen(Shape.disc(CENTRE, 0.4), conditions))
+
+
+@pytest.mark.slow
+def test_phases_are_found_from_plateaus_where_a_smooth_field_is_too_far_from_them():
+    """Wells among a full lattice of sensors: readings next to wells are large, and a smooth field oscillates there."""
+    row = next(one for one in specimens.ROWS if one.name == "disc, wells, lattice")
+    experiment = specimens.experiment_of(row, 0)
+    law = SensorInversion()(experiment.pairs).laws[0]
+    assert law.summary["model"].endswith("phases")
+    found = specimens.assessed(law, experiment)
+    assert found["log_mean"] < 0.05
+    assert found["held_out"] < 0.01

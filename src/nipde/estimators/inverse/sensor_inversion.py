@@ -44,6 +44,8 @@ STAGES = (0.1, 0.03)
 #: Deviations that phases pass through before those of the data, as shares of the responses' root mean square. With the
 #: first they are given up if their misfit is larger than this after a few steps.
 SHARES, HOPELESS = (0.01, 0.003, 0.001), 1.5
+#: The same before those, where phases start from plateaus of a total variation.
+FAR = 0.03
 #: No further phases are tried if the misfit over the noise is below this.
 ENOUGH = 1.1
 #: A model is left out of the bands if its criterion is larger by this, unless that of Akaike prefers it. Between right
@@ -163,7 +165,10 @@ class SensorInversion:
             one = problem.candidate(Homogeneous(problem.nodes), np.array([log]), steps=self.steps)
             if not one.significant:
                 return {"homogeneous": one, "smooth": smooth}
-        phases = self._phases(problem, smooth)
+        phases = self._phases(problem, smooth, SHARES)
+        if not phases and smooth.significant:  # a smooth field is too far from them to start from
+            plateaus = self._penalised("total-variation", problem, smooth)
+            phases = self._phases(problem, plateaus, (FAR, *SHARES))
         return phases if phases and self.piecewise_constant else {"smooth": smooth, **phases}
 
     def _penalised(self, penalty: Penalty, problem: InverseProblem, smooth: Candidate) -> Candidate:
@@ -211,13 +216,13 @@ class SensorInversion:
             best = other
         return best
 
-    def _phases(self, problem: InverseProblem, smooth: Candidate) -> dict[str, Candidate]:
-        """Materials of few phases that are not hopeless."""
+    def _phases(self, problem: InverseProblem, near: Candidate, shares: tuple[float, ...]) -> dict[str, Candidate]:
+        """Materials of few phases near another one that are not hopeless; `shares` as of `SHARES`."""
         found = {}
-        floors = [share * problem.size for share in SHARES]
+        floors = [share * problem.size for share in shares]
         stages = [problem.with_noise(np.maximum(problem.deviation, floor)) for floor in floors]
         usual = float(np.median(problem.deviation[problem.measured]))
-        field = smooth.fit.model.at_nodes(smooth.fit.parameters)
+        field = near.fit.model.at_nodes(near.fit.parameters)
         for count in self.phases:
             model = LevelSetPhases(problem.nodes, interfaces=count - 1)
             begun = stages[0].minimised(model, model.start(field), steps=6)
