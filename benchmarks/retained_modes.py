@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from benchmarks.campaign import generated, judge, of_training, whole
@@ -22,7 +23,7 @@ from nipde.data.archive import Archive
 from nipde.data.darcy import DarcyRecipe
 from nipde.data.plan import Plan
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
-from nipde.spectral.filter import SpectralFilter
+from nipde.grid import Grid
 from nipde.training.recipe import CASES, TrainingRecipe
 from nipde.weights import load
 
@@ -79,14 +80,25 @@ def data(nodes: int, folder: Path, *, alpha: float = SMOOTH, train: bool = True)
 
 
 def floor(archive: Archive, modes: int) -> float:
-    """Mean relative error of responses projected on the retained waves: a filter of 1 does that."""
-    projection = SpectralFilter(archive.grid.shape, fields=1, modes=(modes,) * archive.grid.dimension).double()
-    with torch.no_grad():
-        projection.weight.copy_(torch.tensor([1.0, 0.0]))
-        read = archive.read(archive.indices("test")[:JUDGED], pairs=archive.load_indices("test")[:CONTEXT].tolist())
-        responses = torch.tensor(read.responses).double().flatten(0, 2)
-        rest = (responses - projection(responses.movedim(0, -1)[None])[0].movedim(-1, 0)).flatten(1)
-    return float((rest.norm(dim=1) / responses.flatten(1).norm(dim=1)).mean())
+    """Mean relative error of the best approximation of responses by the retained waves, in the norm of the errors."""
+    grid = archive.grid
+    if modes == grid.shape[-1] // 2 + 1:
+        return 0.0  # all of them
+    read = archive.read(archive.indices("test")[:JUDGED], pairs=archive.load_indices("test")[:CONTEXT].tolist())
+    root = np.sqrt(grid.weights).reshape(-1, 1)
+    responses = root * read.responses.astype(np.float64).reshape(-1, grid.size).T
+    waves = root * retained_waves(grid, modes)
+    rest = responses - waves @ np.linalg.solve(waves.T @ waves, waves.T @ responses)
+    return float((np.linalg.norm(rest, axis=0) / np.linalg.norm(responses, axis=0)).mean())
+
+
+def retained_waves(grid: Grid, modes: int) -> np.ndarray:
+    """Cosines and sines at the nodes: waves -m to m - 1 along the first axis, 0 to m - 1 along the last."""
+    numbers = [(k, along) for along in range(modes) for k in range(-modes, modes) if along or k <= 0]
+    places = [np.arange(nodes) / nodes for nodes in grid.shape]
+    turns = 2 * np.pi * np.array([np.add.outer(k * places[0], along * places[1]).ravel() for k, along in numbers]).T
+    alone = numbers.index((0, 0))
+    return np.hstack([np.cos(turns), np.delete(np.sin(turns), alone, axis=1)])
 
 
 def nips(archives: dict[int, Archive], folder: Path, nodes: int, modes: int, share: float) -> dict[str, Any]:
