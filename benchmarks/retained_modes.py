@@ -109,7 +109,7 @@ def nips(archives: dict[int, Archive], folder: Path, nodes: int, modes: int, sha
          "validate_every": 100, "validation_systems": 8}
     )  # fmt: skip
     if coarser is not None:
-        before = folder / f"nips-{coarser}-{min(modes, MODES[coarser][-1])}"
+        before = folder / f"nips-{coarser}-{max(count for count in MODES[coarser] if count <= modes)}"
         recipe = replace(recipe, start=str(before), learning_rate=RATE_AFTER)
     return trained(recipe, archives[nodes], folder / f"nips-{nodes}-{modes}", nodes=nodes, modes=modes)
 
