@@ -89,7 +89,7 @@ def assert_ranks_are_one(ranks, dtype, tolerance, *, uneven):
     for place, case in enumerate(CASES):
         wanted = in_one(case, dtype)
         for part in parts:
-            assert_same(part[place], wanted, tolerance, answers=3)
+            assert_same(part[place], wanted, tolerance, answers=3, single=1)
             assert all(torch.equal(one, other) for one, other in zip(part[place], parts[0][place], strict=True))
 
 
