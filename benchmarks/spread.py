@@ -89,18 +89,23 @@ def predicted_bytes(parts: int, *, batch: int, network: NIPS) -> float:
 
 def run_parts(cost: int) -> dict[str, Any]:
     """All that is measured in one of several processes."""
-    parts, rank = distributed.get_world_size(), distributed.get_rank()
+    parts = distributed.get_world_size()
     found: dict[str, Any] = {"parts": parts}
     if parts > 1:
         found["equal"] = [_gaps(kind, dtype) for kind in (NIPS, NIPSMLP) for dtype in (torch.float32, torch.float64)]
         found["wire"] = _wire(parts)
-    step = _step(Partition(Grid.uniform(cost), distributed.group.WORLD))
+    return found | cost_of(_step, cost)
+
+
+def cost_of(step_of: Callable[[Partition], Callable[[], None]], nodes: int) -> dict[str, Any]:
+    """Peak memory of a step on this process's rows; of two processes also its time, in turns with that of one alone."""
+    step = step_of(Partition(Grid.uniform(nodes), distributed.group.WORLD))
     return_freed_memory()  # what is held, not what the C library keeps
-    found["bytes_at_peak"] = peak_bytes(step)
+    found: dict[str, Any] = {"bytes_at_peak": peak_bytes(step)}
     keep_freed_memory()
-    if parts != 2:
+    if distributed.get_world_size() != 2:
         return found
-    alone = _step(Partition(Grid.uniform(cost))) if rank == 0 else None
+    alone = step_of(Partition(Grid.uniform(nodes))) if distributed.get_rank() == 0 else None
     times: dict[str, list[float]] = {"alone": [], "spread": []}
     for _ in range(3):
         if alone is not None:

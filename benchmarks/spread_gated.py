@@ -12,13 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, distributed
 
-from benchmarks.peak_memory import peak_bytes
 from benchmarks.ranks import in_ranks
-from benchmarks.spread import PARTS, joined, least_sent
-from benchmarks.timing import seconds
-from nipde.data.freed_memory import keep_freed_memory, return_freed_memory
+from benchmarks.spread import PARTS, cost_of, joined, least_sent
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
-from nipde.estimators.conditioned.gated_prior import STENCIL
+from nipde.estimators.conditioned.gated_prior import HALO
 from nipde.estimators.conditioned.prior import LATENT
 from nipde.estimators.conditioned.spread import spread_gated
 from nipde.grid import Grid
@@ -43,26 +40,13 @@ def measure(*, quick: bool) -> dict[str, Any]:
 
 def run_parts(wire: int, cost: int) -> dict[str, Any]:
     """All that is measured in one of several processes."""
-    parts, rank = distributed.get_world_size(), distributed.get_rank()
+    parts = distributed.get_world_size()
     found: dict[str, Any] = {"parts": parts}
     if parts > 1:
         found["equal"] = [gaps(drift, dtype) for drift in (False, True) for dtype in (torch.float32, torch.float64)]
         partition = Partition(Grid.uniform(wire), distributed.group.WORLD)
         found["wire"] = {"predicted": predicted_bytes(partition), "measured": least_sent(step_of(partition))}
-    step = step_of(Partition(Grid.uniform(cost), distributed.group.WORLD))
-    return_freed_memory()  # what is held, not what the C library keeps
-    found["bytes_at_peak"] = peak_bytes(step)
-    keep_freed_memory()
-    if parts != 2:
-        return found
-    alone = step_of(Partition(Grid.uniform(cost))) if rank == 0 else None
-    times: dict[str, list[float]] = {"alone": [], "spread": []}
-    for _ in range(3):
-        if alone is not None:
-            times["alone"].append(seconds(alone))
-        distributed.barrier()
-        times["spread"].append(seconds(step))
-    return found | {"seconds": {name: min(values, default=0.0) for name, values in times.items()}}
+    return found | cost_of(step_of, cost)
 
 
 def predicted_bytes(partition: Partition) -> float:
@@ -76,10 +60,10 @@ def predicted_bytes(partition: Partition) -> float:
     # correction, the prior on the queries, each there and back. Backward: all that depends on weights.
     forward = 4 * PAIRS + 2 * (TERMS * PAIRS + 2 * PAIRS + TERMS * QUERIES)
     backward = forward - 2 * PAIRS
-    beside = 2 * PAIRS * 2 * STENCIL * (parts - 1) * grid.shape[1]  # forward and backward
+    halo = 2 * PAIRS * 2 * HALO * (parts - 1) * grid.shape[1]  # forward and backward
     weights = sum(one.numel() for one in model_of(torch.float32).parameters())
     ring = weights + 2 * CHANNELS * LATENT**2 + 2 * (PAIRS + QUERIES) * PAIRS + 2 * 2 * PAIRS**2
-    return 4 * (exchanged * (forward + backward) + beside + 2 * (parts - 1) * ring)
+    return 4 * (exchanged * (forward + backward) + halo + 2 * (parts - 1) * ring)
 
 
 def gaps(drift: bool, dtype: torch.dtype) -> dict[str, Any]:

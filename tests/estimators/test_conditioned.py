@@ -341,3 +341,9 @@ def test_a_gated_prior_keeps_the_longest_waves_on_every_grid(name):
         assert torch.equal(cut[:, :4, :9], whole[:, :4, :9])
         assert whole.abs().min() > 0
         assert int((cut != 0).sum()) == len(whole) * 4 * min(9, nodes - 2)
+
+
+@pytest.mark.parametrize(("name", "modes"), [("elliptic", (4, 4)), ("gated", (4,)), ("gated", (4, 4, 4))])
+def test_modes_that_do_not_fit_are_refused(name, modes):
+    with pytest.raises(PairsError, match="expected modes of prior='gated', along each of 2 axes, got"):
+        model_of(name, modes=modes)

@@ -19,7 +19,7 @@ from nipde.physics.bodies import NeoHookean, TwoSegmentTissue
 from nipde.physics.materials import Fibres
 from nipde.physics.random_fields import PowerLawField
 from nipde.spectral.partition import Partition
-from nipde.spectral.row_transform import RowTransform
+from nipde.spectral.slab_transform import SlabTransform
 
 GRID = Grid.uniform(9, length=8.0)
 
@@ -105,7 +105,7 @@ def test_what_is_linear_is_kept_and_chance_is_not():
     loads[..., 0, :] = loads[..., -1, :] = loads[..., 0] = loads[..., -1] = 0
     chance = torch.randn(1, 30, 1, *grid.shape, generator=rng, dtype=torch.float64)
     whitened = whiten(
-        loads, chance, waves=RowTransform(Partition(grid)), metric=torch.ones(7, 7, dtype=torch.float64),
+        loads, chance, waves=SlabTransform(Partition(grid)), metric=torch.ones(7, 7, dtype=torch.float64),
         noise=torch.zeros(1).double(), balance=torch.tensor(1.0).double(),
     )  # fmt: skip
     strengths = whitened.strengths

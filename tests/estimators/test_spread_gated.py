@@ -14,7 +14,7 @@ from nipde.estimators.conditioned.spread import spread_gated
 from nipde.evaluation.metrics import relative_errors
 from nipde.grid import Axis, Grid
 from nipde.spectral.partition import Partition
-from nipde.spectral.row_transform import RowTransform
+from nipde.spectral.slab_transform import SlabTransform
 from nipde.spectral.transform import transform
 from tests.estimators.test_spread import assert_same
 
@@ -124,4 +124,4 @@ def test_what_does_not_fit_is_refused(monkeypatch):
         spread_gated(ConditionedNIPS(dimension=2), loads, responses, noise=0.0, partition=Partition(grid))
     monkeypatch.setattr(distributed, "get_world_size", lambda group: 2)
     with pytest.raises(GridError, match="at most 1 processes, one per mode of the second axis, got 2"):
-        RowTransform(Partition(Grid((Axis(8),)), object()))
+        SlabTransform(Partition(Grid((Axis(8),)), object()))

@@ -14,7 +14,7 @@ from nipde.grid import Grid
 from nipde.kernels.base import Fields
 from nipde.kernels.low_rank import FactoredKernel
 from nipde.kernels.matrix_free import MatrixFreeKernel
-from nipde.spectral.row_transform import RowTransform
+from nipde.spectral.slab_transform import SlabTransform
 from nipde.spectral.transform import Transform, transform
 
 
@@ -47,7 +47,7 @@ class GatedKernel(FactoredKernel, MatrixFreeKernel):
 
 
 def gated_responses(
-    loads: Fields, left: Tensor, right: Tensor, multipliers: Tensor, *, waves: Transform | RowTransform
+    loads: Fields, left: Tensor, right: Tensor, multipliers: Tensor, *, waves: Transform | SlabTransform
 ) -> Fields:
     """Σ_r a_r Φ m_r Φᵀ c_r f, on the rows that the transform has."""
     component = -waves.grid.dimension - 1

@@ -109,33 +109,37 @@ class Partition:
         """A sum over all rows that every process uses on its own."""
         return self.copied(*self.summed(values))[0]
 
-    def exchanged(self, pieces: Sequence[Tensor], shapes: Sequence[Sequence[int]]) -> Tensors:
+    def all_to_all(self, pieces: Sequence[Tensor], shapes: Sequence[Sequence[int]]) -> Tensors:
         """One piece to every process for one of these shapes from each; gradients go the other way."""
         if self.group is None:
             return tuple(pieces)
         given, taken = [piece.numel() for piece in pieces], [prod(shape) for shape in shapes]
         flat = torch.cat([piece.reshape(-1) for piece in pieces])
-        parts = _Exchanged.apply(self.group, given, taken, flat).split(taken)  # type: ignore[no-untyped-call]
+        parts = _AllToAll.apply(self.group, given, taken, flat).split(taken)  # type: ignore[no-untyped-call]
         return tuple(part.view(shape) for part, shape in zip(parts, shapes, strict=True))
 
-    def with_neighbours(self, field: Float[Tensor, "*batch_rows_space"], width: int) -> Tensor:
-        """The rows of this process and up to `width` beside them, those of `neighbourhood`."""
+    def with_halo(self, field: Float[Tensor, "*batch_rows_space"], width: int) -> Tensor:
+        """This process's rows and a halo of up to `width` rows of its neighbours; see `halo_grid`."""
         if self.group is None:
             return field
-        axis, own, wanted = -self.grid.dimension, self.rows, [self._around(part, width) for part in range(self.parts)]
+        axis, own, wanted = (
+            -self.grid.dimension,
+            self.rows,
+            [self._halo_rows(part, width) for part in range(self.parts)],
+        )
         theirs = [[row - own.start for row in rows if own.start <= row < own.stop] for rows in wanted]
         pieces = [field.index_select(axis, self._index(rows, field)) for rows in theirs]
         places = [[place for place, row in enumerate(wanted[self.place]) if rows.start <= row < rows.stop]
                   for rows in self.all_rows]  # fmt: skip
         lead, space = field.shape[:axis], self.grid.shape[1:]
-        taken = torch.cat(self.exchanged(pieces, [(*lead, len(rows), *space) for rows in places]), axis)
+        taken = torch.cat(self.all_to_all(pieces, [(*lead, len(rows), *space) for rows in places]), axis)
         return taken.index_select(axis, self._index([*chain(*places)], field).argsort())
 
-    def neighbourhood(self, width: int) -> tuple[Grid, int]:
-        """The grid of these rows, with ends of its own where it is cut, and at which this process's begin."""
+    def halo_grid(self, width: int) -> tuple[Grid, int]:
+        """The grid of rows and halo, with ends of its own where it is cut, and the number of its first own row."""
         if self.group is None:
             return self.grid, 0
-        rows, first = self._around(self.place, width), self.grid.axes[0]
+        rows, first = self._halo_rows(self.place, width), self.grid.axes[0]
         boundary = Neumann() if first.boundary.periodic else first.boundary
         axis = replace(first, nodes=len(rows), length=first.spacing * (len(rows) - 1), boundary=boundary)
         return Grid((axis, *self.grid.axes[1:])), rows.index(self.rows.start)
@@ -144,8 +148,8 @@ class Partition:
     def _index(numbers: list[int], like: Tensor) -> Tensor:
         return torch.tensor(numbers, dtype=torch.int64, device=like.device)
 
-    def _around(self, place: int, width: int) -> list[int]:
-        """Rows of a process and beside them; around a periodic axis they go on at the other end."""
+    def _halo_rows(self, place: int, width: int) -> list[int]:
+        """Rows of a process and its halo; around a periodic axis they go on at the other end."""
         rows, total = self.all_rows[place], self.grid.shape[0]
         near = range(rows.start - width, rows.stop + width)
         return [row % total for row in near if self.grid.axes[0].boundary.periodic or 0 <= row < total]
@@ -179,19 +183,19 @@ class _Copied(torch.autograd.Function):
         return None, *_exchanged(ctx.group, above)
 
 
-class _Exchanged(torch.autograd.Function):
+class _AllToAll(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, group: Any, given: list[int], taken: list[int], flat: Tensor) -> Tensor:
         ctx.group, ctx.given, ctx.taken = group, given, taken
-        return _turned(group, flat, given, taken)
+        return _all_to_all(group, flat, given, taken)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> Any:
-        return None, None, None, _turned(ctx.group, above.contiguous(), ctx.taken, ctx.given)
+        return None, None, None, _all_to_all(ctx.group, above.contiguous(), ctx.taken, ctx.given)
 
 
-def _turned(group: Any, flat: Tensor, given: list[int], taken: list[int]) -> Tensor:
+def _all_to_all(group: Any, flat: Tensor, given: list[int], taken: list[int]) -> Tensor:
     """One all-to-all."""
     from torch.distributed import _functional_collectives as collectives
 

@@ -37,7 +37,7 @@ from nipde.kernels.low_rank import LowRankKernel
 from nipde.kernels.nonlinear import CorrectedPredictor
 from nipde.spectral.full_precision import full_precision
 from nipde.spectral.partition import Partition
-from nipde.spectral.row_transform import RowTransform
+from nipde.spectral.slab_transform import SlabTransform
 from nipde.spectral.transform import transform
 
 #: Share of gaps up to which bands hold, and the least noise of filled values, over the rms of the responses.
@@ -79,6 +79,12 @@ class ConditionedNIPS(Model):
         self.dimension, self.components = config.dimension, config.components
         if config.head and prior != "gated":
             raise PairsError(expected="a head on prior='gated'", got=f"on {prior!r}", remedy="leave it out")
+        modes = config.modes
+        if modes is not None and (prior != "gated" or len(modes) != config.dimension):
+            raise PairsError(
+                expected=f"modes of prior='gated', along each of {config.dimension} axes",
+                got=f"{tuple(modes)} of {prior!r}", remedy="leave it out to retain all",
+            )  # fmt: skip
         self.prior: EllipticPrior | ElasticPrior | GatedPrior
         if prior == "elliptic":
             if self.components != (1, 1):
@@ -238,7 +244,7 @@ class ConditionedNIPS(Model):
         """The same of fields at the rows of a partition."""
         grid = partition.grid
         unit = replace(partition, grid=grid.stretched(grid.volume ** (-1 / grid.dimension)))
-        waves = RowTransform(unit)
+        waves = SlabTransform(unit)
         return whiten(
             loads, responses, waves=waves, metric=self._functions(waves)[0], noise=noise, load_noise=load_noise,
             balance=self.balance.exp(),
@@ -273,7 +279,7 @@ class ConditionedNIPS(Model):
         waves, metric = whitened.waves, self._functions(whitened.waves)[0]
         return waves.synthesis(waves.analysis(whitened.mixed(loads)) * metric)
 
-    def _functions(self, waves: RowTransform) -> tuple[Float[Tensor, "*mode"], Float[Tensor, "*mode"]]:
+    def _functions(self, waves: SlabTransform) -> tuple[Float[Tensor, "*mode"], Float[Tensor, "*mode"]]:
         """σ(k) and γ(k)."""
         metric, smoothness = self.waves(waves).exp()
         inverse = transform(waves.grid).inverse_laplacian(metric)

@@ -33,8 +33,8 @@ FIELDS, HIDDEN = 8, 32
 #: Slopes, responses over lengths and loads over stiffness are multiplied by these before the network sees them.
 SCALES = (10.0, 50.0, 1.0)
 
-#: Rows beside those of a process that its local fields depend on: a slope of a slope.
-STENCIL = 2
+#: Rows of neighbouring processes that local fields depend on: two, for the slope of a slope.
+HALO = 2
 
 Queries = Float[Tensor, "system query component *space"]
 #: a_r of the response, c_r of the load and m_r.
@@ -191,8 +191,8 @@ def local_fields(pairs: Whitened) -> Float[Tensor, "system pair field *space"]:
     """f, u, its central slopes along every axis, Δu and of vectors ∇(∇·u), all of a common order of magnitude."""
     partition, dimension = pairs.waves.partition, pairs.grid.dimension
     size = float(pairs.grid.volume) ** (1 / dimension)
-    grid, start = partition.neighbourhood(STENCIL)
-    responses = partition.with_neighbours(pairs.responses, STENCIL)
+    grid, start = partition.halo_grid(HALO)
+    responses = partition.with_halo(pairs.responses, HALO)
     links = tensor_links(grid, responses)
     slopes = links.slopes(responses)
     curvature = links.laplacian(responses) / links.volume * links.is_unknown

@@ -24,7 +24,7 @@ from nipde.kernels.matrix_free import MatrixFreeKernel
 from nipde.kernels.nonlinear import NonlinearPrior
 from nipde.spectral.basis import Basis
 from nipde.spectral.partition import Partition
-from nipde.spectral.row_transform import RowTransform
+from nipde.spectral.slab_transform import SlabTransform
 from nipde.spectral.transform import transform
 
 #: Nodes per axis of the latent grid.
@@ -87,10 +87,10 @@ class PriorNet(nn.Module):
         local = numbers
         for layer in self.into:
             local = gelu(layer(local))
-        around = _gathered(local, (LATENT,) * self.dimension, partition)
+        around = _to_latent(local, (LATENT,) * self.dimension, partition)
         for layer in self.near:
             around = gelu(layer(around))
-        joined = torch.cat([local, _spread(around, partition)], 1)
+        joined = torch.cat([local, _from_latent(around, partition)], 1)
         return self.out[1](gelu(self.out[0](joined)))
 
 
@@ -105,7 +105,7 @@ class WaveFunction(nn.Module):
         nn.init.zeros_(self.outer.weight)
         nn.init.zeros_(self.outer.bias)
 
-    def forward(self, waves: RowTransform) -> Float[Tensor, "count *mode"]:
+    def forward(self, waves: SlabTransform) -> Float[Tensor, "count *mode"]:
         """Values at the modes of a transform."""
         features = waves.cut(wave_features(waves.grid, self.outer.weight).movedim(-1, 0)).movedim(0, -1)
         return self.outer(gelu(self.middle(gelu(self.inner(features))))).movedim(-1, 0)
@@ -130,7 +130,7 @@ def _wavenumbers(basis: Basis, size: float) -> Float[np.ndarray, " mode"]:
     return basis.wavenumbers * size / np.pi
 
 
-def _gathered(field: Float[Tensor, "system channel *rows"], shape: Sequence[int], partition: Partition) -> Tensor:
+def _to_latent(field: Float[Tensor, "system channel *rows"], shape: Sequence[int], partition: Partition) -> Tensor:
     """A field of all processes, resampled: a sum over their rows."""
     if partition.group is None:
         return _resampled(field, shape)
@@ -139,7 +139,7 @@ def _gathered(field: Float[Tensor, "system channel *rows"], shape: Sequence[int]
     return partition.total(torch.einsum("nr,scr...->scn...", matrix, along))
 
 
-def _spread(field: Float[Tensor, "system channel *space"], partition: Partition) -> Tensor:
+def _from_latent(field: Float[Tensor, "system channel *space"], partition: Partition) -> Tensor:
     """A field that all processes have, resampled at the rows of this one."""
     if partition.group is None:
         return _resampled(field, partition.grid.shape)

@@ -1,6 +1,6 @@
 """Gated Conditioned NIPS with the rows of the grid spread over processes: each has its rows of every field.
 
-Sums over nodes are sums over processes, transforms exchange rows for columns, slopes need the rows beside. Parameters
+Sums over nodes are sums over processes, transforms exchange rows for columns, slopes need a halo. Parameters
 are copied to every process and all else is its own: gradients are summed once per exchange, and are then complete and
 equal on each of them. All processes take part in every call, in the same order.
 """
@@ -20,14 +20,14 @@ from nipde.estimators.paper.spread import Rows, relative_errors
 from nipde.kernels.gated import gated_responses
 from nipde.spectral.full_precision import full_precision
 from nipde.spectral.partition import Partition
-from nipde.spectral.row_transform import RowTransform
+from nipde.spectral.slab_transform import SlabTransform
 
 
 @dataclass(frozen=True, eq=False)
 class SpreadGatedKernel:
     """The rows of this process, on a box of volume 1."""
 
-    waves: RowTransform
+    waves: SlabTransform
     gates: Gates
     #: Of the prior, from whitened to physical units.
     scale: Float[Tensor, " system"]
@@ -46,7 +46,7 @@ class SpreadGatedKernel:
         if self.left is None or self.right is None:
             return alone, alone
         partition = self.waves.partition
-        weighted = loads.to(alone) * loads.new_tensor(partition.cut(partition.grid.weights)).to(alone)
+        weighted = loads.to(alone) * alone.new_tensor(partition.cut(partition.grid.weights))
         amounts = partition.total(weighted.flatten(2) @ self.right.flatten(2).mT)
         return alone + (amounts @ self.left.flatten(2)).view_as(alone), alone
 

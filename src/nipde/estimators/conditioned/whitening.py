@@ -25,7 +25,7 @@ from nipde.discretisation.tensor_links import tensor_links
 from nipde.errors import PairsError
 from nipde.grid import Grid
 from nipde.kernels.base import Predictor
-from nipde.spectral.row_transform import RowTransform
+from nipde.spectral.slab_transform import SlabTransform
 from nipde.spectral.transform import transform
 
 #: Directions of loads weaker than this many smallest steps of the precision, relative to the strongest, carry nothing.
@@ -43,7 +43,7 @@ class Whitened:
     """A batch of systems with one axis; responses are multiplied by `stiffness_scale`, which is 1 for -Δu = f."""
 
     #: Fields are those of its partition's rows.
-    waves: RowTransform
+    waves: SlabTransform
     loads: Float[Tensor, "system pair component *space"]
     responses: Float[Tensor, "system pair component *space"]
     #: Standard deviation of the error of every whitened response, in its own unit.
@@ -75,7 +75,7 @@ def whiten(
     loads: Float[Tensor, "system pair component *space"],
     responses: Float[Tensor, "system pair component *space"],
     *,
-    waves: RowTransform,
+    waves: SlabTransform,
     metric: Float[Tensor, "*mode"],
     noise: Float[Tensor, " system"],
     balance: Float[Tensor, ""],
@@ -132,7 +132,7 @@ def _contradiction(
     responses: Float[Tensor, "system old component *space"],
     *,
     noise: Float[Tensor, " system"],
-    waves: RowTransform,
+    waves: SlabTransform,
 ) -> Float[Tensor, " system"]:
     """Noise that pairs prove, where it is far above the stated one: equal loads with different responses.
 
@@ -216,7 +216,7 @@ def noise_or_zero(noise: Tensor | float | None, like: Tensor) -> Tensor:
 
 
 def _stiffness(
-    smooth: Float[Tensor, "system number"], response: Float[Tensor, "system number"], *, waves: RowTransform
+    smooth: Float[Tensor, "system number"], response: Float[Tensor, "system number"], *, waves: SlabTransform
 ) -> Float[Tensor, " system"]:
     """c of the best fit u = Δ⁻¹f / c; where none fits, or none is positive, the ratio of their sizes."""
     sums = [smooth.square().sum(1), response.square().sum(1)]

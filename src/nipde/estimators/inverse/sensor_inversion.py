@@ -44,8 +44,8 @@ STAGES = (0.1, 0.03)
 #: Deviations that phases pass through before those of the data, as shares of the responses' root mean square. With the
 #: first they are given up if their misfit is larger than this after a few steps.
 SHARES, HOPELESS = (0.01, 0.003, 0.001), 1.5
-#: The same before those, where phases start from plateaus of a total variation.
-FAR = 0.03
+#: The first of them where phases start from a fit of total variation.
+FIRST_SHARE = 0.03
 #: No further phases are tried if the misfit over the noise is below this.
 ENOUGH = 1.1
 #: A model is left out of the bands if its criterion is larger by this, unless that of Akaike prefers it. Between right
@@ -167,8 +167,8 @@ class SensorInversion:
                 return {"homogeneous": one, "smooth": smooth}
         phases = self._phases(problem, smooth, SHARES)
         if not phases and smooth.significant:  # a smooth field is too far from them to start from
-            plateaus = self._penalised("total-variation", problem, smooth)
-            phases = self._phases(problem, plateaus, (FAR, *SHARES))
+            varied = self._penalised("total-variation", problem, smooth)
+            phases = self._phases(problem, varied, (FIRST_SHARE, *SHARES))
         return phases if phases and self.piecewise_constant else {"smooth": smooth, **phases}
 
     def _penalised(self, penalty: Penalty, problem: InverseProblem, smooth: Candidate) -> Candidate:

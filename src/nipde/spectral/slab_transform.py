@@ -1,8 +1,8 @@
-"""The transform of a grid whose rows are spread over processes, with all of its modes.
+"""The transform of a grid in slabs: rows of fields over processes, columns of coefficients, all modes retained.
 
-A process has its rows of a field and its columns of the coefficients: numbers of the second axis. Between the first
-axis and the others, rows are exchanged for columns, all to all. What is done mode by mode stays within a process, and
-none holds more than its share of anything. With few retained modes it is cheaper to sum them (`Partition`).
+As in distributed FFTs: a process transforms its rows along all axes but the first, one all-to-all exchanges rows for
+columns (modes of the second axis), and the first axis follows. Products mode by mode stay within a process, and
+none holds more than its share. With few retained modes sums over processes are cheaper (`Partition`).
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from nipde.spectral.transform import Transform, transform
 
 
 @dataclass(frozen=True, eq=False)
-class RowTransform:
+class SlabTransform:
     """Of this process's rows; if it has all of them, the usual one."""
 
     partition: Partition
@@ -41,7 +41,7 @@ class RowTransform:
             return self._whole.analysis(field)
         values = self._whole.analysed(field, axes=range(1, self.grid.dimension))
         rows, columns = -self.grid.dimension, 1 - self.grid.dimension
-        values = self._exchanged(values, cut=columns, at=self._columns, join=rows, of=self.partition.all_rows)
+        values = self._transposed(values, cut=columns, at=self._columns, join=rows, of=self.partition.all_rows)
         return self._whole.analysed(values, axes=[0])
 
     def synthesis(self, coefficients: Float[Tensor, "*batch_mode_columns"]) -> Float[Tensor, "*batch_rows_space"]:
@@ -50,7 +50,7 @@ class RowTransform:
             return self._whole.synthesis(coefficients)
         values = self._whole.synthesised(coefficients, axes=[0])
         rows, columns = -self.grid.dimension, 1 - self.grid.dimension
-        values = self._exchanged(values, cut=rows, at=self.partition.all_rows, join=columns, of=self._columns)
+        values = self._transposed(values, cut=rows, at=self.partition.all_rows, join=columns, of=self._columns)
         return self._whole.synthesised(values, axes=range(1, self.grid.dimension))
 
     def cut(self, table: Float[Tensor, "*batch_mode"]) -> Float[Tensor, "*batch_mode_columns"]:
@@ -64,14 +64,14 @@ class RowTransform:
         """As the usual transform has it."""
         return self.cut(self._whole.inverse_laplacian(like))
 
-    def _exchanged(self, values: Tensor, *, cut: int, at: list[slice], join: int, of: list[slice]) -> Tensor:
-        """Cut one axis into what the processes take, join another from what they give."""
+    def _transposed(self, values: Tensor, *, cut: int, at: list[slice], join: int, of: list[slice]) -> Tensor:
+        """Cut along one axis, one piece for every process; the pieces received are joined along another."""
         pieces = [values.narrow(cut, part.start, part.stop - part.start) for part in at]
         shape, shapes = list(pieces[self.partition.place].shape), []
         for part in of:
             shape[join] = part.stop - part.start
             shapes.append(tuple(shape))
-        return cat(self.partition.exchanged(pieces, shapes), join)
+        return cat(self.partition.all_to_all(pieces, shapes), join)
 
     @property
     def _columns(self) -> list[slice]:
