@@ -54,6 +54,8 @@ MEASUREMENTS = {
     "design": "ten designed loads against random ones: how many of these give the same held-out error",
     "posterior": "posterior deviations by low rank against exact ones, and their cost at up to a million unknowns",
     "posterior-coverage": "share of true log b within the low-rank posterior's bands, on data of finite elements",
+    "sampled-nodes": "NIPS trained on random parts of the nodes, beside all of them",
+    "sensors-3d": "a cube and a core from 60 sensors, on data of finite elements",
     "three-dimensions": "conduction in a cube of 33³ nodes beside total variation, on data of finite elements",
     "hostile": "100,000 mutated descriptions, units, weights, manifests and results: errors without a type, hangs",
     "uncertainty": "share of true values within bands by pairs and noise, and which systems are flagged as outliers",

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from benchmarks.finished_rows import finished, write_result
 from benchmarks.timing import exponent, seconds
-from nipde.discretisation.conjugate_gradients import conjugate_gradients
+from nipde.discretisation.conjugate_gradients import conjugate_gradients, rounding
 from nipde.discretisation.multigrid import MultigridSolver, VCycle
 from nipde.discretisation.operator import EllipticOperator
 from nipde.errors import SolverError
@@ -123,7 +123,7 @@ def _spectral(operator: EllipticOperator, moments: Float[Tensor, "*space"]) -> d
     def solve() -> Tensor:
         return conjugate_gradients(
             operator, moments[None, None], preconditioner=preconditioner, axes=tuple(range(2, 2 + links.dimension)),
-            precision=torch.float32,
+            tolerance=rounding(torch.float32),
         )  # fmt: skip
 
     try:

@@ -21,11 +21,11 @@ from benchmarks.tables.others import others
 from benchmarks.tables.posterior import coverage, posterior
 from benchmarks.tables.pumping import pumping
 from benchmarks.tables.reference import reference
-from benchmarks.tables.retained_modes import retained_modes
+from benchmarks.tables.retained_modes import retained_modes, sampled_nodes
 from benchmarks.tables.shapes import outlines, shapes, specimens
 from benchmarks.tables.solids import solids
 from benchmarks.tables.solvers import physics, random_fields, solves
-from benchmarks.tables.three_dimensions import three_dimensions
+from benchmarks.tables.three_dimensions import sensors_3d, three_dimensions
 from benchmarks.tables.training import interruptions, processes, spread, spread_gated, throughput
 from benchmarks.tables.uncertainty import uncertainty
 
@@ -54,6 +54,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "conditioned-laws": laws,
     "conditioned-cost": cost,
     "retained-modes": retained_modes,
+    "sampled-nodes": sampled_nodes,
     "context-growth": context_growth,
     "interruptions": interruptions,
     "processes": processes,
@@ -77,6 +78,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "uncertainty": uncertainty,
     "posterior": posterior,
     "posterior-coverage": coverage,
+    "sensors-3d": sensors_3d,
     "three-dimensions": three_dimensions,
     "darcy-trial": darcy,
     "darcy-quick": darcy,

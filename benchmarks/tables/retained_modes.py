@@ -1,4 +1,4 @@
-"""Tables of errors against retained modes."""
+"""Tables of errors against retained modes, and against the nodes that a step learns from."""
 
 from typing import Any
 
@@ -35,4 +35,21 @@ def retained_modes(measured: dict[str, Any]) -> str:
             f"\nGated Conditioned NIPS, rough loads, {measured['context']} pairs, held-out error; modes are "
             f"half waves. Trained on 21² for {measured['gated_minutes']:g} minutes.\n"
         )
+    )
+
+
+def sampled_nodes(measured: dict[str, Any]) -> str:
+    """Row by row, all nodes first."""
+    scatter = {one["lines"]: percent(one["scatter"]) for one in measured["scatter"]}
+    nodes = measured["nodes"]
+    rows = [
+        (f"{row['lines'] or nodes}²", row["steps"], percent(row["in_context"]), percent(row["held_out"]),
+         scatter.get(row["lines"], ""))
+        for row in measured["rows"]
+    ]  # fmt: skip
+    head = ("nodes in a step", "steps", "in-context error", "held-out error", "scatter of a kernel")
+    return table(head, rows) + (
+        f"\nNIPS, 2 layers, {measured['modes']} modes per axis, smooth loads on {nodes}², {measured['minutes']:g} "
+        f"minutes of processor time each, batches of {measured['batch']}; judged on all nodes of {measured['systems']} "
+        "test systems. Scatter: how far responses of the first network move if it sees a part of the nodes.\n"
     )

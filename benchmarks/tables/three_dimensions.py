@@ -1,4 +1,4 @@
-"""Table of conduction in a cube."""
+"""Tables of conduction in a cube, and of a cube and a core with few sensors."""
 
 from typing import Any
 
@@ -24,6 +24,24 @@ def three_dimensions(measured: dict[str, Any]) -> str:
         f"\n{nodes}³ nodes, {pairs} pairs, noise {percent(measured['noise'])}, contrasts 2 to 10; bands of "
         f"{percent(measured['level'])}, those of log b on {bands} systems. In brackets: the multiple of the half width "
         "that holds as much as stated.\n"
+    )
+
+
+def sensors_3d(measured: dict[str, Any]) -> str:
+    """Output error, row by row."""
+    rows = [
+        (row["shape"], row["kind"], str(row["systems"]), percent(row["held_out"]), _number(row["log_error"]),
+         _number(row["log_median"]), percent(row["responses_within"]), percent(row["material_within"]),
+         f"{row['chi_square']:.2f}", f"{row['seconds']:.0f} s")
+        for row in measured["rows"] if row["systems"]
+    ]  # fmt: skip
+    head = ("specimen", "material", "systems", "held-out error", "mean error of log b", "median",
+            "responses within bands", "log b within bands", "χ²", "processor time")  # fmt: skip
+    pairs = measured["pairs"]
+    return table(head, rows) + (
+        f"\n{measured['sensors']} sensors, noise {percent(measured['noise'])}, {pairs['cube']} loads in the cube and "
+        f"{pairs['core']} heaters at the core; bands of {percent(measured['level'])}, from the posterior alone: they "
+        "are not calibrated over three axes.\n"
     )
 
 

@@ -21,6 +21,7 @@ _PUBLIC = {
     "NIPS": "estimators.paper.nips",
     "Pairs": "context.pairs",
     "Plan": "data.plan",
+    "Prism": "prism",
     "Ridge": "estimators.regression.ridge",
     "SensorInversion": "estimators.inverse.sensor_inversion",
     "SensorPairs": "context.sensor_pairs",
@@ -42,7 +43,7 @@ _PUBLIC = {
 }
 _PACKAGES = (
     "boundary", "context", "data", "discovery", "errors", "estimators", "evaluation", "grid", "interop", "kernels",
-    "measurements", "physics", "report", "shape", "spectral", "testing", "training", "weights",
+    "measurements", "physics", "prism", "report", "shape", "spectral", "testing", "training", "weights",
 )  # fmt: skip
 __getattr__, _dir, _names = lazy("nipde", _PUBLIC, modules=_PACKAGES)
 __all__ = ["__version__", *_names]

@@ -67,14 +67,15 @@ def test_check_draws_the_planes(block, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "got"),
     [
-        (["--weights", "output-error"], "use weights for full fields over three axes, conduction-3d"),
-        (["--nuisance", "[gain]"], "use weights for full fields over three axes, conduction-3d, without nuisance"),
         (["--weights", "darcy"], "expected 2 axes"),
-        (["--outline", "plate.csv"], "leave out the outline"),
+        (["--outline", "{plate}"], "expected the two ends along z, got []: write outline_heights = [0, 0.12]"),
+        (["--outline", "{plate}", "--outline-heights", "0.7,0"], "expected a first and a larger last height"),
         (["--clamped", "left"], "solids are plane"),
     ],
 )
 def test_what_is_plane_so_far_says_so(block, tmp_path, capsys, words, got):
+    (tmp_path / "plate.csv").write_text("x,y\n0.1,0.1\n0.7,0.1\n0.7,0.5\n0.1,0.5\n", encoding="utf-8")
+    words = [word.format(plate=tmp_path / "plate.csv") for word in words]
     assert main(["discover", str(block[0]), *words, "--out", str(tmp_path / "found")]) != 0
     assert got in capsys.readouterr().err
     assert not (tmp_path / "found").exists()

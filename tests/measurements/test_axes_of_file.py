@@ -11,6 +11,7 @@ import nipde
 from nipde.errors import MeasurementError
 from nipde.grid import Axis, Grid
 from nipde.measurements.description import Description
+from nipde.measurements.outline import PartDescription
 from nipde.physics.darcy import Darcy
 
 GRID = Grid((Axis(5, 4.2), Axis(4, 3.3), Axis(6, 5.5)))
@@ -136,10 +137,10 @@ def test_the_height_of_a_surface_is_no_axis(tmp_path):
     assert nipde.read(tmp_path / "shell.npz", units=UNITS, description=described).pairs.grid.dimension == 2
 
 
-def test_outlines_are_plane(tmp_path):
-    path = as_npz(tmp_path, *fields())
+def test_an_outline_over_three_axes_needs_its_heights(tmp_path):
+    path, outline = as_npz(tmp_path, *fields()), tmp_path / "plate.csv"
+    outline.write_text("x,y\n1,1\n2,1\n2,2\n1,2\n", encoding="utf-8")
     with pytest.raises(MeasurementError) as error:
-        nipde.read(path, units=UNITS, outline=tmp_path / "plate.csv")
-    assert error.value.expected == "a plane measurement, of x and y"
-    assert error.value.got == "3 axes"
-    assert "leave out the outline" in error.value.remedy
+        nipde.read(path, units=UNITS, outline=outline, parts={"left": PartDescription("dirichlet")})
+    assert error.value.expected == "the two ends along z"
+    assert "outline_heights" in error.value.remedy

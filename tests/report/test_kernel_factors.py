@@ -83,6 +83,18 @@ def test_the_largest_alone_are_the_largest_of_all(grid, monkeypatch):
     assert flat(few.left).T @ flat(few.right) == pytest.approx(expected, abs=1e-8 * np.abs(expected).max())
 
 
+def test_over_three_axes_they_are_nearly_the_largest(monkeypatch):
+    grid = Grid.uniform((8, 7, 6))
+    kernel = kernel_of(grid)
+    whole = factors_of(kernel)
+    monkeypatch.setattr(kernel_factors, "WHOLE_UP_TO", 0)
+    monkeypatch.setattr(kernel_factors, "MOST", 20)
+    few = factors_of(kernel)
+    dense = flat(whole.left).T @ flat(whole.right)
+    best = np.linalg.norm(dense - flat(whole.left[:20]).T @ flat(whole.right[:20]))
+    assert np.linalg.norm(dense - flat(few.left).T @ flat(few.right)) < 1.1 * best
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("most", "error"), [(150, 2e-2), (MOST, 5e-3)], ids=["few", "as many as stored"])
 def test_a_large_grid_is_answered_by_few_factors(most, error, tmp_path, monkeypatch):

@@ -13,17 +13,18 @@ from nipde.errors import PairsError
 from nipde.estimators.inverse.adjoint import BASELINES
 from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
+from nipde.measurements.measurement import Measurement
 from nipde.report.files import check_folder
 from nipde.report.statements import statements
 from nipde.weights import load
 
 ABOUT = (
     "Map the coefficient b of -div(b grad u) = f from tests in which a load f was applied and the response u measured, "
-    "over a rectangle or a box of three axes with u = 0 on its sides, or any plane shape (--outline): transmissivity "
-    "from pumping rates and heads, tension from pressure and deflection. Prints how the file was understood, and the "
-    "results. Writes a folder: report.html to read, b with error bounds and zones (csv, npz, vtk), the Green's "
-    "function and a program that predict other responses, summary.json. Of a plane solid, with --clamped, --force or "
-    "--traction: Young's modulus from the displacements that a camera saw."
+    "over a rectangle or a box of three axes with u = 0 on its sides, or a specimen of any outline (--outline): "
+    "transmissivity from pumping rates and heads, tension from pressure and deflection. Prints how the file was "
+    "understood, and the results. Writes a folder: report.html to read, b with error bounds and zones (csv, npz, vtk), "
+    "the Green's function and a program that predict other responses, summary.json. Of a plane solid, with --clamped, "
+    "--force or --traction: Young's modulus from the displacements that a camera saw."
 )
 EXAMPLE = "heads.csv --load rate --response head --units x=m,load=m/d,response=m --quantity transmissivity --out result"
 OUTPUT_ERROR = "output-error"
@@ -41,7 +42,7 @@ def run(words: list[str]) -> int:
         default="",
         more=f"{OUTPUT_ERROR}, the default, for any sensors; weights such as darcy take seconds, for full fields only, "
         "and are less exact on a specimen than on data of nipde's own solver; "
-        f"the default for three axes is {SPATIAL}",
+        f"the default for full fields over three axes is {SPATIAL}",
     )
     parsed.add_argument(
         "--quantity", type=str, default="coefficient", help="what b is called in the report, such as transmissivity"
@@ -88,7 +89,7 @@ def run(words: list[str]) -> int:
     measurement = measurement_of(options)
     say(measurement.interpretation())
     if model is None:
-        model = on_device(usual_estimator(options, measurement.pairs.grid.dimension), options.device)
+        model = on_device(usual_estimator(options, measurement), options.device)
     baselines = BASELINES if options.baselines else {}
     with progress("identifying", 4 + len(baselines)) as advance:
         discovery = discover(
@@ -103,8 +104,9 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def usual_estimator(options: Any, dimension: int) -> Any:
-    """Output error; weights for three axes, which it refuses."""
-    if dimension == 3 and not options.weights and not options.nuisance:
+def usual_estimator(options: Any, measurement: Measurement) -> Any:
+    """Output error; weights for full fields over three axes, where it would take long."""
+    full_field = measurement.readings is None and measurement.specimen is None
+    if measurement.pairs.grid.dimension == 3 and full_field and not options.weights and not options.nuisance:
         return load(SPATIAL)
     return SensorInversion(nuisance=tuple(options.nuisance))

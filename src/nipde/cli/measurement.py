@@ -24,6 +24,8 @@ OPTIONS = {
     "holes are hole 1, hole 2, …",
     "--outline-layer": "layer of a DXF drawing that holds the outline, such as CUT",
     "--outline-pixel": "size of a pixel of a silhouette, such as '0.1 mm', or '1 px' for camera coordinates",
+    "--outline-heights": "over three axes: ends along z of a specimen that has the outline at all heights, such as "
+    "0,0.12; they are the parts back and front",
     "--dirichlet": "parts of the outline where the response is given in all tests, such as left=0,'hole 1'=2.5",
     "--flux": "parts with a flux into the specimen in all tests, such as right=3 (load · length); others have none",
     "--robin": "parts in contact with surroundings at 0, with flux per difference, such as window=12",
@@ -59,6 +61,7 @@ def measurement_of(options: Any) -> Measurement:
         outline=options.outline or None,
         outline_layer=options.outline_layer or None,
         outline_pixel=options.outline_pixel or None,
+        outline_heights=_heights(options.outline_heights),
         parts={
             name: made(number)
             for kind, made in PARTS.items()
@@ -88,6 +91,17 @@ def _parts(text: str, option: str) -> dict[str, str]:
                 option, expected="part=number,part=number", got=repr(text), remedy=f"write {option} left=2"
             )
     return {name.strip().strip("'\""): number.strip() or "0" for name, _, number in parts}
+
+
+def _heights(text: str) -> list[float] | None:
+    if not text:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise MeasurementError(
+            "--outline-heights", expected="two numbers such as 0,0.12", got=repr(text), remedy="the lower one first"
+        ) from None
 
 
 def _nodes(text: str) -> list[int] | None:

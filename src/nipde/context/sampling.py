@@ -24,9 +24,9 @@ class Draw:
 
 
 #: What all samples of a step may have in common.
-Shared = Literal["context", "noise", "symmetry", "archive"]
+Shared = Literal["context", "noise", "symmetry", "archive", "nodes"]
 #: First key of its stream; 0 to 2 belong to the sampler.
-_STREAMS: dict[Shared, int] = {"context": 3, "noise": 4, "symmetry": 5, "archive": 6}
+_STREAMS: dict[Shared, int] = {"context": 3, "noise": 4, "symmetry": 5, "archive": 6, "nodes": 7}
 
 
 def shared_choice(what: Shared, *, among: int, seed: int, step: int) -> int:

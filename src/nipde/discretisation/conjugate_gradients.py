@@ -16,9 +16,9 @@ Apply = Callable[[Tensor], Tensor]
 
 
 def conjugate_gradients(
-    matrix: Apply, right: Tensor, *, preconditioner: Apply, axes: tuple[int, ...], precision: torch.dtype | None = None
+    matrix: Apply, right: Tensor, *, preconditioner: Apply, axes: tuple[int, ...], tolerance: float | None = None
 ) -> Tensor:
-    """Solution for a symmetric positive definite matrix, to a precision, that of the right-hand side unless given."""
+    """Solution for a symmetric positive definite matrix, to the precision of the right-hand side unless given."""
     solution, residual = torch.zeros_like(right), right
     direction = scaled = preconditioner(residual)
     energy = size = (residual * scaled).sum(axes, keepdim=True)
@@ -29,7 +29,7 @@ def conjugate_gradients(
         residual = torch.addcmul(residual, amount, image, value=-1)
         scaled = preconditioner(residual)
         before, energy = energy, (residual * scaled).sum(axes, keepdim=True)
-        if _small(energy, size, precision or right.dtype):
+        if _small(energy, size, tolerance or rounding(right.dtype)):
             return solution
         direction = torch.addcmul(scaled, _ratio(energy, before), direction)
     raise _unsolved(energy, size)
@@ -50,7 +50,7 @@ def bicgstab(matrix: Apply, right: Tensor, *, preconditioner: Apply, axes: tuple
         solution = solution + amount * scaled + weight * smoother
         residual = half - weight * second
         energy = (residual * residual).sum(axes, keepdim=True)
-        if _small(energy, size, right.dtype):
+        if _small(energy, size, rounding(right.dtype)):
             return solution
         before, overlap = overlap, (shadow * residual).sum(axes, keepdim=True)
         direction = residual + _ratio(overlap, before) * _ratio(amount, weight) * (direction - weight * image)
@@ -88,9 +88,13 @@ def _ratio(over: Tensor, under: Tensor) -> Tensor:
     return torch.where(under == 0, 0.0, over / torch.where(under == 0, 1.0, under))
 
 
-def _small(energy: Tensor, size: Tensor, precision: torch.dtype) -> bool:
-    limit = (TOLERANCE * torch.finfo(precision).eps) ** 2
-    return bool((energy <= limit * size).all())
+def rounding(precision: torch.dtype) -> float:
+    """The residual to reach in a precision."""
+    return TOLERANCE * torch.finfo(precision).eps
+
+
+def _small(energy: Tensor, size: Tensor, tolerance: float) -> bool:
+    return bool((energy <= tolerance**2 * size).all())
 
 
 def _unsolved(energy: Tensor, size: Tensor) -> SolverError:

@@ -42,6 +42,7 @@ class Pieces:
 
     cell: Int[np.ndarray, " piece"]
     part: tuple[str, ...]
+    #: An area over three axes.
     length: Float[np.ndarray, " piece"]
     middle: Float[np.ndarray, "piece axis"]
     #: Unit vectors out of the specimen.
@@ -57,9 +58,9 @@ class CutLinks:
     area: OnLinks
     length: OnLinks
     contact: OnLinks
-    #: From the first cell's node along the link, and across its face.
+    #: From the first cell's node along the link, and across its face: one direction, or two over three axes.
     along: Float[np.ndarray, "link axis"]
-    across: Float[np.ndarray, "link axis"]
+    across: Float[np.ndarray, "link direction axis"]
 
     @classmethod
     def joined(cls, links: Iterable["CutLinks"]) -> "CutLinks":
@@ -99,7 +100,8 @@ class CutCells:
         """Where b is taken."""
         links, share = self.links, (np.arange(per_axis) + 0.5) / per_axis
         steps = self.nodes[links.first][:, None, None] + share[:, None, None] * links.along[:, None, None]
-        return steps + (share - 0.5)[:, None] * links.across[:, None, None]
+        lattice = np.stack(np.meshgrid(*[share - 0.5] * (self.grid.dimension - 1), indexing="ij"), axis=-1)
+        return steps + (lattice.reshape(-1, self.grid.dimension - 1) @ links.across)[:, None]
 
     def links_to(self, part: str) -> tuple[Int[np.ndarray, " link"], Float[np.ndarray, "link axis"]]:
         """Numbers of the links to a part of the outline, and where they end."""
@@ -156,7 +158,10 @@ def cut_cells(grid: Grid, shape: Shape, conditions: Mapping[str, Condition]) -> 
 
 def _check(grid: Grid, shape: Shape, conditions: Mapping[str, Condition]) -> None:
     if grid.dimension != 2:
-        raise GridError(expected="a grid of two axes", got=grid.dimension, remedy="shapes are plane so far")
+        raise GridError(
+            expected="a grid of two axes", got=grid.dimension,
+            remedy="over three axes take a Prism: the same outline at every height",
+        )  # fmt: skip
     low, high = np.array(shape.region.bounds[:2]), np.array(shape.region.bounds[2:])
     lengths = np.array([axis.length for axis in grid.axes])
     slack = 1e-9 * lengths
@@ -215,7 +220,7 @@ def _links(
     signs = np.concatenate([np.full(len(one[0]), one[4]) for one in parts])
     along = np.zeros((len(first), 2))
     along[:, axis] = signs * length
-    return CutLinks(first, second, area, length, np.zeros(len(first)), along, np.tile(across, (len(first), 1)))
+    return CutLinks(first, second, area, length, np.zeros(len(first)), along, np.tile(across, (len(first), 1, 1)))
 
 
 def _pieces(
@@ -273,4 +278,5 @@ def _contacts(
     along = pieces.middle[mine] - nodes[pieces.cell[mine]]
     length, contact = np.sum(along * pieces.normal[mine], axis=1), np.full(len(mine), condition.resistance)
     to_part = np.full(len(mine), -1 - number)
-    return CutLinks(pieces.cell[mine], to_part, pieces.length[mine], length, contact, along, np.zeros((len(mine), 2)))
+    across = np.zeros((len(mine), 1, 2))
+    return CutLinks(pieces.cell[mine], to_part, pieces.length[mine], length, contact, along, across)

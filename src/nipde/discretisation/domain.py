@@ -6,15 +6,18 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sparse
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from nipde.discretisation.cut_cells import CutCells, cut_cells
+from nipde.discretisation.ghost_nodes import ghost_nodes
 from nipde.discretisation.interpolation import Interpolation, extension_from, moments_on
 from nipde.discretisation.links import Links, OnLinks, links_of
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, RobinPart, Specimen, Terminal
+from nipde.discretisation.prism_cells import prism_cells
 from nipde.errors import GridError
 from nipde.grid import Grid
+from nipde.prism import Prism
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,7 @@ def domain_of(grid: Grid, specimen: Specimen | None = None) -> Domain:
         to_nodes = sparse.csr_array((np.ones(size), (links.unknown, np.arange(size))), shape=shape)
         nothing = sparse.csr_array((grid.size, len(none)))
         return Domain(grid, links, links.area, links.distance, none, grid.weights, to_nodes, nothing)
-    cells = cut_cells(grid, specimen.shape, specimen.conditions)
+    cells = cells_of_specimen(grid, specimen)
     if any(isinstance(one, Terminal) for one in cells.conditions.values()):
         raise GridError(expected="parts without terminals", got="a terminal", remedy="use nipde.physics.conduction")
     if not any(isinstance(one, DirichletPart | RobinPart) for one in cells.conditions.values()):
@@ -64,8 +67,16 @@ def domain_of(grid: Grid, specimen: Specimen | None = None) -> Domain:
         distance=np.maximum(np.abs(cut.length), 1e-12 * min(grid.spacing)), axis=np.argmax(np.abs(cut.along), axis=1),
         volume=cells.volume.ravel(), unknown=cells.active.ravel(),
     )  # fmt: skip
-    to_nodes, from_given = _ghost_nodes(cells, links)
+    to_nodes, from_given = ghost_nodes(cells)
+    to_nodes = sparse.csr_array(to_nodes[:, links.unknown])
     return Domain(grid, links, cut.area, cut.length, cut.contact, cells.volume, to_nodes, from_given, cells)
+
+
+def cells_of_specimen(grid: Grid, specimen: Specimen) -> CutCells:
+    """Of any shape."""
+    if isinstance(specimen.shape, Prism):
+        return prism_cells(grid, specimen.shape, specimen.conditions)
+    return cut_cells(grid, specimen.shape, specimen.conditions)
 
 
 def known_loads(
@@ -116,85 +127,3 @@ def right_side(
     if outline is None:
         return moments
     return np.asarray(moments + outline.moments + difference.T @ (conductances[:, None] * outline.given))
-
-
-def _ghost_nodes(cells: CutCells, links: Links) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Values at all nodes: unknown ones, and ghost nodes next to them, by linear extrapolation through the outline.
-
-    With a Dirichlet part of value g at the share θ of a spacing from the last node, u_beyond = (2 g - (1 - θ) u_behind)
-    / (1 + θ), u_behind that of the node before the last: g at the outline. Elsewhere u_beyond = 2 u_last - u_behind.
-    Returned are the matrices of the unknown values and of the values given on links.
-    """
-    grid, cut, active = cells.grid, cells.links, cells.active
-    number = np.full(grid.size, -1)
-    number[links.unknown] = np.arange(len(links.unknown))
-    number = number.reshape(grid.shape)
-    shares = {}
-    for link in np.flatnonzero(cut.second < 0).tolist():
-        along = cut.along[link]
-        axis = int(np.argmax(np.abs(along)))
-        if along[1 - axis] == 0:  # to a Dirichlet part, along an axis
-            shares[int(cut.first[link]), axis, int(np.sign(along[axis]))] = (
-                link,
-                float(cut.length[link] / grid.spacing[axis]),
-            )
-    rows: dict[int, list[tuple[dict[int, float], int, float]]] = {}
-    for axis in range(2):
-        for sign in (1, -1):
-            step = np.eye(2, dtype=int)[axis] * sign
-            for place in _rim(active):
-                beyond, behind = place + step, place - step
-                if np.any(beyond < 0) or np.any(beyond >= grid.shape) or active[tuple(beyond)]:
-                    continue
-                there = np.all(behind >= 0) and np.all(behind < grid.shape) and active[tuple(behind)]
-                mine, back = int(number[tuple(place)]), int(number[tuple(behind)]) if there else -1
-                link, theta = shares.get((int(np.ravel_multi_index(place, grid.shape)), axis, sign), (-1, 0.0))
-                if link >= 0:
-                    slope = (1 - theta) / ((1 + theta) if there else max(theta, 0.1))
-                    weights = {back if there else mine: -slope}
-                    found = (weights, link, 1 + slope)
-                else:
-                    found = ({mine: 2.0, back: -1.0} if there else {mine: 1.0}, -1, 0.0)
-                rows.setdefault(int(np.ravel_multi_index(beyond, grid.shape)), []).append(found)
-    of_unknown = [(int(node), at, 1.0) for at, node in enumerate(links.unknown)]
-    of_given: list[tuple[int, int, float]] = []
-    for node, each in rows.items():
-        for weights, link, share in each:
-            of_unknown += [(node, at, value / len(each)) for at, value in weights.items()]
-            of_given += [(node, link, share / len(each))] if link >= 0 else []
-    both = [_matrix(of_unknown, (grid.size, len(links.unknown))), _matrix(of_given, (grid.size, len(cut.first)))]
-    corners = _corner_nodes(active, {*links.unknown.tolist(), *rows})
-    return sparse.csr_array(corners @ both[0]), sparse.csr_array(corners @ both[1])
-
-
-def _corner_nodes(active: Bool[np.ndarray, "*space"], valued: set[int]) -> sparse.csr_array:
-    """From all nodes to all nodes. Across a corner from an active one, u = u_first + u_second - u_active.
-
-    First and second are the neighbours of both.
-    """
-    entries = [(node, node, 1.0) for node in valued]
-    found: dict[int, list[tuple[int, int, int]]] = {}
-    for step in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
-        for place in _rim(active):
-            ends = tuple(place + np.array(one) for one in (step, (step[0], 0), (0, step[1])))
-            if all(np.all(end >= 0) and np.all(end < active.shape) for end in ends):
-                corner, first, second = (int(np.ravel_multi_index(end, active.shape)) for end in ends)
-                if corner not in valued and first in valued and second in valued:
-                    found.setdefault(corner, []).append((first, second, int(np.ravel_multi_index(place, active.shape))))
-    for corner, each in found.items():
-        for first, second, place in each:
-            share = 1 / len(each)
-            entries += [(corner, first, share), (corner, second, share), (corner, place, -share)]
-    return _matrix(entries, (active.size, active.size))
-
-
-def _rim(active: Bool[np.ndarray, "*space"]) -> Int[np.ndarray, "node axis"]:
-    """Active nodes next to one that is not, or across a corner from it."""
-    from scipy.ndimage import binary_erosion
-
-    return np.argwhere(active & ~binary_erosion(active, np.ones((3, 3), dtype=bool), border_value=1))
-
-
-def _matrix(entries: list[tuple[int, int, float]], shape: tuple[int, int]) -> sparse.csr_array:
-    table = np.array(entries, dtype=np.float64).reshape(-1, 3)
-    return sparse.csr_array((table[:, 2], tuple(table[:, :2].T.astype(int))), shape=shape)

@@ -20,6 +20,8 @@ from nipde.grid import Grid
 
 #: Right-hand sides that are solved together take about this much memory.
 BLOCK_BYTES = 2**20
+#: Unknowns over three axes up to which a matrix is factored: 11³.
+FACTORED = 1331
 #: Share of the resistance of a contact that remains where its node lies beyond it.
 LEAST_CONTACT = 0.2
 OnLinks = Float[np.ndarray, " link"]
@@ -89,13 +91,19 @@ class Links:
         #: Cells whose value is unknown, in the solver's order; the others are given: 0 on a Dirichlet boundary.
         self.unknown: Int[np.ndarray, " unknown"] = np.flatnonzero(unknown)
         self._build_pattern()
-        # Number the unknowns so that factors stay sparse, once for all systems on these cells.
-        some = self.assemble(conductance=np.ones(len(first))) + sparse.eye_array(len(self.unknown))
-        order = splu(some.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).perm_c
-        self.unknown = self.unknown[np.argsort(order)]
-        self._build_pattern()
+        if not self.too_large:
+            # Number the unknowns so that factors stay sparse, once for all systems on these cells.
+            some = self.assemble(conductance=np.ones(len(first))) + sparse.eye_array(len(self.unknown))
+            order = splu(some.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).perm_c
+            self.unknown = self.unknown[np.argsort(order)]
+            self._build_pattern()
         #: Volume of every unknown cell.
         self.volume: Float[np.ndarray, " unknown"] = volume[self.unknown]
+
+    @property
+    def too_large(self) -> bool:
+        """For factors: over three axes they fill up."""
+        return self.grid.dimension > 2 and len(self.unknown) > FACTORED
 
     def mean(self, field: Float[np.ndarray, "*space"], mean: FaceMean) -> OnLinks:
         """A coefficient of the cells on every link."""

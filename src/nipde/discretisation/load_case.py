@@ -11,8 +11,8 @@ from nipde.discretisation.links import OnLinks
 from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart, Terminal, check_loads
 from nipde.errors import PhysicsError
 
-#: Of x and y.
-Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
+#: Of x and y, or of x, y and z.
+Function = Callable[..., np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class LoadCase:
 
 
 def at_points(value: float | Function, points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, " point"]:
-    """Of a number, or of a function of x and y."""
-    values = np.asarray(value(points[:, 0], points[:, 1]) if callable(value) else value, dtype=np.float64)
+    """Of a number, or of a function of the coordinates."""
+    values = np.asarray(value(*points.T) if callable(value) else value, dtype=np.float64)
     if not np.all(np.isfinite(values)):
         raise PhysicsError(expected="finite data of a part", got="others", remedy="check the value or its function")
     return np.broadcast_to(values, len(points))

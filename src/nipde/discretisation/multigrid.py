@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from nipde.discretisation.blocks import pair_blocks
-from nipde.discretisation.conjugate_gradients import conjugate_gradients
+from nipde.discretisation.conjugate_gradients import conjugate_gradients, rounding
 from nipde.discretisation.stencil import Fields, Line, Nodes, Offset, ScaledProduct, Stencil, boxes
 from nipde.discretisation.tensor_links import OnLinks
 from nipde.grid import Grid
@@ -30,28 +30,40 @@ LONGEST = 1.5
 DEGREES = (3, 8)
 
 
-class MultigridSolver:
+class StencilSolver:
     """A⁻¹ by conjugate gradients in double precision, preconditioned with a V-cycle in single precision."""
 
-    def __init__(self, grid: Grid, conductances: OnLinks) -> None:
-        stencil = Stencil.of(grid, conductances)
-        self.inner: tuple[Any, ...] = (..., *grid.inner)
-        self.scale = stencil.diagonal.rsqrt()
+    def __init__(self, stencil: Stencil, *, tolerance: float | None = None) -> None:
+        self.tolerance, self.scale = tolerance, stencil.diagonal.rsqrt()
         self.product, self.cycle = ScaledProduct(stencil, torch.float64), VCycle(stencil, torch.float32)
 
     def __call__(self, moments: Fields) -> Fields:
-        """To the precision of the moments; 0 where the value is given."""
-        solution = torch.zeros_like(moments)
+        """At the unknown nodes, to the tolerance, or else to the precision of the moments there."""
+        solution = torch.empty_like(moments)
         for pairs in pair_blocks(moments):
-            right = moments[:, pairs][self.inner] * self.scale
+            right = moments[:, pairs] * self.scale
             axes = tuple(range(2, right.ndim))
             # Of size 1, or tiny loads would be 0 in single precision.
             size = right.abs().amax(axes, keepdim=True)
             found = conjugate_gradients(
                 self.product, right / torch.where(size > 0, size, 1.0), preconditioner=self.cycle, axes=axes,
-                precision=moments.dtype,
+                tolerance=self.tolerance or rounding(moments.dtype),
             )  # fmt: skip
-            solution[:, pairs][self.inner] = (found * size * self.scale).to(solution)
+            solution[:, pairs] = (found * size * self.scale).to(solution)
+        return solution
+
+
+class MultigridSolver(StencilSolver):
+    """The same on all nodes of a grid; 0 where the value is given."""
+
+    def __init__(self, grid: Grid, conductances: OnLinks) -> None:
+        super().__init__(Stencil.of(grid, conductances))
+        self.inner: tuple[Any, ...] = (..., *grid.inner)
+
+    def __call__(self, moments: Fields) -> Fields:
+        """To the precision of the moments."""
+        solution = torch.zeros_like(moments)
+        solution[self.inner] = super().__call__(moments[self.inner])
         return solution
 
 

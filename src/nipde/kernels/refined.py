@@ -12,12 +12,12 @@ import numpy as np
 import scipy.sparse as sparse
 import torch
 from jaxtyping import Bool, Float
-from scipy.sparse.linalg import SuperLU
 from torch import Tensor
 
 from nipde.discretisation.domain import Domain, OutlineData, load_moments, right_side
 from nipde.discretisation.interpolation import Interpolation, extension_from, interpolated_transposed
-from nipde.discretisation.links import OnLinks, factorised
+from nipde.discretisation.link_solver import Inverse, inverse_of
+from nipde.discretisation.links import OnLinks
 from nipde.discretisation.load_case import LoadCase
 from nipde.errors import KernelError
 from nipde.grid import Grid
@@ -74,9 +74,9 @@ class RefinedLaw:
         return np.exp(self.log_coefficient_at(points.reshape(-1, self.grid.dimension))).reshape(cells)
 
     @cached_property
-    def factor(self) -> SuperLU:
+    def factor(self) -> Inverse:
         """Of A on the finer grid."""
-        return factorised(self.domain.links.assemble(conductance=self.conductances), symmetric=True)
+        return inverse_of(self.domain.links, self.conductances)
 
     @property
     def solver_grid(self) -> Grid:

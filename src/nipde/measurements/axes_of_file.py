@@ -27,11 +27,8 @@ def with_axes_of(raw: Raw, description: Description) -> tuple[Description, list[
         elif z.shape == x.shape and np.nanmax(z) > np.nanmin(z):
             text = "no two points differ in z alone: left out. If it is an axis: coordinates = "
             notes = [Note("warning", text + '["x", "y", "z"].', (raw.path.name, names[2]))]
-    if description.outline is not None and description.dimension != 2:
-        raise MeasurementError(
-            "outline", expected="a plane measurement, of x and y", got=f"{description.dimension} axes",
-            remedy="leave out the outline: with three axes the specimen fills its box",
-        )  # fmt: skip
+    if description.outline is not None and description.dimension == 1:
+        raise MeasurementError("outline", expected="two axes or three", got="one", remedy="leave out the outline")
     return description, notes
 
 

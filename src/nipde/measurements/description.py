@@ -67,6 +67,8 @@ class Description:
     outline: str | None = None
     outline_layer: str | None = None
     outline_pixel: str | None = None
+    #: Over three axes: first and last height along z of a specimen that has this outline at all heights.
+    outline_heights: tuple[float, ...] = ()
     #: Condition of every part of the outline, see `nipde.measurements.outline`; others are insulated.
     parts: Mapping[str, PartDescription] = field(default_factory=dict)
     #: Name of the specimen, and the day of the measurement, such as 2026-11-03; for the report.
@@ -93,6 +95,10 @@ class Description:
             raise _bad("date", "a day such as 2026-11-03", repr(self.date), "write year-month-day")
         if self.specimen is not None and not 0 < len(self.specimen.strip()) <= LONGEST_NAME:
             raise _bad("specimen", f"a name of 1 to {LONGEST_NAME} letters", repr(self.specimen), "shorten it")
+        heights = self.outline_heights
+        if heights and not (len(heights) == 2 and heights[0] < heights[1]):
+            remedy = "write outline_heights = [0, 0.12]"
+            raise _bad("outline_heights", "a first and a larger last height", heights, remedy)
         on_outline = [term.shape.kind for term in self.loads if term.shape.on_outline]
         if self.outline is None and (self.parts or on_outline):
             raise _bad("outline", "the file of the outline", "none", "give outline, or leave out parts and their loads")
@@ -118,7 +124,8 @@ class Description:
     def _counts(self) -> list[int]:
         """Entries of what has one for each axis."""
         given = [len(value) for value in (self.coordinates, self.box, self.axes or "") if value]
-        return given + [len(value) for value in (self.nodes, self.boundary) if len(value) > 1]
+        given += [len(value) for value in (self.nodes, self.boundary) if len(value) > 1]
+        return given + [3] * bool(self.outline_heights)
 
     @property
     def acts_on_outline(self) -> bool:

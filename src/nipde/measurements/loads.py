@@ -158,11 +158,11 @@ class Side(Shape):
 
 @dataclass(frozen=True)
 class OnPart(Shape):
-    """On a part of the outline: a number along it, and how it changes with x and y from the first position on."""
+    """On a part of the outline: a number along it, and how it changes along the axes from the first position on."""
 
     on_outline = True
     part: str
-    #: Per unit of x and y.
+    #: Per unit of x and y, and of z over three axes.
     slope: tuple[float, ...] = ()
 
     def field(self, grid: Grid, *, origin: tuple[float, ...], units: Units) -> np.ndarray:
@@ -173,15 +173,16 @@ class OnPart(Shape):
     def size(self, units: Units) -> float:
         """At the origin of the coordinates."""
 
-    def plane(self, *, origin: tuple[float, ...], units: Units) -> Float[np.ndarray, " 3"]:
-        """c, a, b of c + a x + b y, x and y from the first node."""
-        if len(self.slope) not in (0, 2):
+    def plane(self, *, origin: tuple[float, ...], units: Units) -> Float[np.ndarray, " coefficient"]:
+        """c, a, b of c + a x + b y, x and y from the first node; with z over three axes."""
+        names = AXES[: len(origin)]
+        if len(self.slope) not in (0, len(names)):
             raise MeasurementError(
-                f"{self.kind} on {self.part!r}", expected="two slopes, along x and y", got=list(self.slope),
-                remedy="leave slope out where it is the same along the part",
+                f"{self.kind} on {self.part!r}", expected=f"{len(names)} slopes, along {', '.join(names)}",
+                got=list(self.slope), remedy="leave slope out where it is the same along the part",
             )  # fmt: skip
-        a, b = self.slope or (0.0, 0.0)
-        return np.array([self.size(units) + a * origin[0] + b * origin[1], a, b])
+        slope = np.array(self.slope or (0.0,) * len(origin))
+        return np.array([self.size(units) + slope @ np.array(origin), *slope])
 
 
 @dataclass(frozen=True)
@@ -270,13 +271,13 @@ def cases_on_outline(
     cases = []
     for share in shares:
         planes = {
-            kind: {part: np.array([value, 0.0, 0.0]) for part, value in given.items()}
+            kind: {part: np.array([value, *(0.0,) * len(origin)]) for part, value in given.items()}
             for kind, given in (("value", always.values), ("flux", always.fluxes))
         }
         for number, shape in own:
             of_kind = planes[shape.kind]
             plane = share[number] * shape.plane(origin=origin, units=units)
-            of_kind[shape.part] = of_kind.get(shape.part, np.zeros(3)) + plane
+            of_kind[shape.part] = of_kind.get(shape.part, 0.0) + plane
         values, fluxes = (
             {part: _linear(plane) for part, plane in each.items() if plane.any()} for each in planes.values()
         )
@@ -299,10 +300,12 @@ def check_point_loads(terms: tuple[LoadTerm, ...], shape: Outline) -> None:
             )  # fmt: skip
 
 
-def _linear(plane: Float[np.ndarray, " 3"]) -> float | Function:
-    """A number, or a function of x and y."""
-    constant, a, b = plane.tolist()
-    return constant if a == b == 0 else lambda x, y: constant + a * x + b * y
+def _linear(plane: Float[np.ndarray, " coefficient"]) -> float | Function:
+    """A number, or a function of the coordinates."""
+    constant, *slope = plane.tolist()
+    if not any(slope):
+        return constant
+    return lambda *at: constant + sum(a * x for a, x in zip(slope, at, strict=True))
 
 
 def _amounts(term: LoadTerm, table: Mapping[str, np.ndarray]) -> Float[np.ndarray, " pair"]:

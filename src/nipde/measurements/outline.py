@@ -19,10 +19,11 @@ from nipde.measurements.measurement import Note, Source, printable
 from nipde.measurements.outline_file import read_outline
 from nipde.measurements.point_data import PointData
 from nipde.measurements.units import Units, amount
+from nipde.prism import ENDS, Prism
 from nipde.shape import ON, Shape
 
-#: Spacings along the root of the area, of a grid for scattered points.
-ALONG = 30
+#: Spacings along the root of the area or volume, by number of axes, of a grid for scattered points.
+ALONG = {2: 30, 3: 14}
 #: Points outside of the outline are left out; more than this share of them are a mistake.
 STRAY = 0.2
 #: Share of the outline's extent that the points cover; less along both axes is a mistake.
@@ -84,17 +85,25 @@ class Outline:
     @classmethod
     def read(
         cls, path: str, parts: Mapping[str, PartDescription], *, length: Float[np.ndarray, " axis"], unit: str,
-        layer: str | None = None, pixel: str | None = None,
+        layer: str | None = None, pixel: str | None = None, heights: Sequence[float] = (),
     ) -> Self:  # fmt: skip
         """From a file; sides along the box are left, right, bottom and top.
 
-        `length` converts its coordinates if it does not state their unit, `unit` is what they are converted to.
+        `length` converts its coordinates if it does not state their unit, `unit` is what they are converted to. Over
+        three axes it is the outline at all `heights` from the first to the second, in the unit of the coordinates.
         """
         name = Path(path).name
-        if len(length) != 2:
-            raise MeasurementError(name, expected="a plane specimen", got=f"{len(length)} axes", remedy="leave it out")
         file = read_outline(path, layer=layer, pixel=pixel)
-        shape = file.shape.with_sides().transformed(scale=file.scale(length, unit))
+        shape = file.shape.with_sides().transformed(scale=file.scale(length[:2], unit))
+        if len(heights) != 2 * (len(length) - 2):
+            raise MeasurementError(
+                f"heights of {name}", expected="the two ends along z" if len(length) == 3 else "none: a plane specimen",
+                got=list(heights), remedy="write outline_heights = [0, 0.12] or --outline-heights 0,0.12"
+                if len(length) == 3 else "leave them out",
+            )  # fmt: skip
+        if len(length) == 3:
+            low, high = (float(height * length[2]) for height in heights)
+            shape = Prism.over(shape, low=low, high=high)
         for part in parts:
             if part not in shape.parts:
                 raise MeasurementError(
@@ -117,13 +126,13 @@ class Outline:
         if stray > STRAY * count:
             points = np.concatenate([one.points for one in data])
             ends = [np.round(place, 6).tolist() for place in (points.min(0), points.max(0))]
-            low, high = np.round(np.array(self.shape.region.bounds), 6).reshape(2, 2).tolist()
+            low, high = np.round(self._ends, 6).tolist()
             raise MeasurementError(
                 f"points and {self.name} do not match", expected=f"points from {low} to {high}",
                 got=f"{stray} of {count} outside, from {ends[0]} to {ends[1]}",
                 remedy="give both in the same unit and from the same origin",
             )  # fmt: skip
-        covered = np.ptp(np.concatenate([one.points for one in data]), axis=0) / np.ptp(self.shape.rings[0], axis=0)
+        covered = np.ptp(np.concatenate([one.points for one in data]), axis=0) / np.ptp(self._ends, axis=0)
         if np.all(covered < SMALL):
             raise MeasurementError(
                 f"points and {self.name} do not match", expected="points all over the outline",
@@ -134,7 +143,7 @@ class Outline:
         kept = [one if held.all() else one.at(held) for one, held in zip(data, inside, strict=True)]
         notes = [Note("warning", text, (self.name,))] if stray else []
         free = [name for name in self.shape.parts if getattr(self.parts.get(name), "kind", "neumann") != "dirichlet"]
-        loaded = np.concatenate([one.points for one in kept if one.load is not None] or [np.zeros((0, 2))])
+        loaded = np.concatenate([one.points for one in kept if one.load is not None] or [np.zeros((0, len(covered)))])
         if len(loaded) and free and self.shape.covers(loaded).all():
             near = f"{', '.join(free[:3])}{' and others' if len(free) > 3 else ''}"
             text = (
@@ -144,8 +153,17 @@ class Outline:
             notes.append(Note("warning" if not self._to_the_outline(loaded, free) else "reading", text, (self.name,)))
         return kept, notes
 
+    @property
+    def _ends(self) -> Float[np.ndarray, "2 axis"]:
+        """Of the box around it."""
+        ends = np.array(self.shape.region.bounds).reshape(2, 2)
+        heights = [[self.shape.low], [self.shape.high]] if isinstance(self.shape, Prism) else np.zeros((2, 0))
+        return np.hstack([ends, heights])
+
     def _to_the_outline(self, points: Float[np.ndarray, "point axis"], parts: Sequence[str]) -> bool:
-        """Whether points lie on straight parts, a spacing apart or closer, and all parts are straight."""
+        """Whether points lie on straight parts, a spacing apart or closer, and all parts are straight; in the plane."""
+        if isinstance(self.shape, Prism):
+            return False
         lines = shapely.union_all([self.shape.parts[name] for name in parts])
         on = shapely.dwithin(lines, shapely.points(points), ON * self.shape.scale)
         spacing = np.sqrt(self.shape.region.area / max(len(points), 1))
@@ -156,15 +174,15 @@ class Outline:
         boundaries: tuple[Boundary, ...],
     ) -> tuple[Grid, tuple[float, ...]]:  # fmt: skip
         """Half a spacing or more larger than the shape on every side: that of a lattice, or of so many nodes."""
-        low, high = np.array(self.shape.region.bounds).reshape(2, 2)
+        low, high = self._ends
         extent = high - low
-        corner, steps = low, extent / np.round(extent * ALONG / self.shape.scale)
+        corner, steps = low, extent / np.round(extent * ALONG[len(extent)] / self.shape.scale)
         if nodes is not None:
             steps = extent / (np.array(nodes) - 1)
         elif first is not None and spacing is not None:
             corner, steps = np.array(first), np.array(spacing)
         axes, origin = [], []
-        for place in range(2):
+        for place in range(len(extent)):
             below = ceil(max(0.0, (corner[place] - low[place]) / steps[place] + 0.5 - 1e-6))
             start = corner[place] - below * steps[place]
             count = ceil((high[place] - start) / steps[place] + 0.5 - 1e-6)
@@ -197,9 +215,12 @@ class Outline:
         inside, holes = specimen.shape.holds_nodes(grid), len(self.shape.rings) - 1
         area = f"{self.shape.region.area:.4g}{length}{'^2' if length else ''}"
         texts = [f"Coordinates of the outline are in {self.unit}."] if self.unit else []
-        texts += [f"Outline: area {area}, {holes} holes; {inside.sum()} of {inside.size} nodes lie inside."]
+        heights = " to ".join(f"{end:.4g}" for end in self._ends[:, 2:].ravel())
+        ends = f", z from {heights}{length}" if heights else ""
+        texts += [f"Outline: area {area}, {holes} holes{ends}; {inside.sum()} of {inside.size} nodes lie inside."]
         texts += [
-            f"Part {part!r}, {line.length:.4g}{length} long: {_words(specimen.condition(part), part, case)}"
+            f"Part {part!r}, {'an end' if part in ENDS else f'{line.length:.4g}{length} long'}: "
+            + _words(specimen.condition(part), part, case)
             + (", and what is described for each test." if part in described else ".")
             for part, line in self.shape.parts.items()
         ]

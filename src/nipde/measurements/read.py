@@ -48,6 +48,7 @@ def read(
     outline: str | Path | None = None,
     outline_layer: str | None = None,
     outline_pixel: str | None = None,
+    outline_heights: Sequence[float] | None = None,
     parts: Mapping[str, PartDescription] | None = None,
     specimen: str | None = None,
     date: str | None = None,
@@ -60,8 +61,9 @@ def read(
     `units` gives units by role (`x`, `load`, `response`) or by name of an array, where files do not state them.
     `response` and `load` name the arrays, one for each component; `nodes` is the grid that scattered points go to;
     `scale` is the size of a pixel, such as `0.05 mm/px`. `outline` is a file with the outline of the specimen,
-    `outline_layer` its layer in a drawing and `outline_pixel` the size of a pixel of a picture; `parts` says what holds
-    on parts of it, such as `{"left": PartDescription("dirichlet")}`. `specimen` is its name and
+    `outline_layer` its layer in a drawing and `outline_pixel` the size of a pixel of a picture; over three axes it is
+    the outline at all `outline_heights` from the first to the second; `parts` says what holds on parts of it, such as
+    `{"left": PartDescription("dirichlet")}`. `specimen` is its name and
     `date` the day of the measurement, such as `2026-11-03`, for the report. Everything else stands in a `Description`;
     what is given here comes before it. `limits` bound the time and memory that a file may take. A TOML
     file may name files in its folder and below; `files_anywhere` lifts that.
@@ -80,7 +82,7 @@ def read(
                 expected="tables or arrays", got=what, remedy=f"read it with nipde.measurements.{reader}.read"
             )
     description = description or Description()
-    given = {"response": response, "load": load, "nodes": nodes}
+    given = {"response": response, "load": load, "nodes": nodes, "outline_heights": outline_heights}
     changed: dict[str, Any] = {
         key: (value,) if isinstance(value, str | int) else tuple(value)
         for key, value in given.items()
@@ -116,7 +118,7 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
     if description.outline is not None:
         outline = Outline.read(
             description.outline, description.parts, length=files[0].length, unit=units.length,
-            layer=description.outline_layer, pixel=description.outline_pixel,
+            layer=description.outline_layer, pixel=description.outline_pixel, heights=description.outline_heights,
         )  # fmt: skip
         data, on_outline = outline.within(data)
     with naming(*(raw.path.name for raw in raws)):

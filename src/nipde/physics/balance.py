@@ -47,7 +47,7 @@ class BalanceLaw(ABC):
                 expected="a Dirichlet axis", got="none: the response is fixed only up to a constant",
                 remedy="give one axis a Dirichlet boundary",
             )  # fmt: skip
-        return factorised(self.matrix, symmetric=self.symmetric)
+        return factorised(self.matrix, symmetric=self.symmetric, ordered=not links_of(self.grid).too_large)
 
     def solve(self, loads: Fields) -> Fields:
         """Responses to any number of loads (leading axes), in their precision; zero on Dirichlet nodes."""

@@ -14,6 +14,7 @@ from nipde.atomic import atomic_folder
 from nipde.discovery.discovery import Discovery, check_text
 from nipde.discretisation.parts import Specimen
 from nipde.errors import IntegrityError, NipdeError, needing
+from nipde.prism import Prism
 from nipde.report.interior import identifiable_share, interior_share, measured_share
 from nipde.report.kernel_factors import Factors, factors_of, save_program
 from nipde.report.page.page import flat, page
@@ -204,7 +205,8 @@ def specimen_summary(specimen: Specimen | None) -> dict[str, Any] | None:
     if specimen is None:
         return None
     parts = {part: specimen.condition(part).name for part in specimen.shape.parts}
-    return {"area": specimen.shape.region.area, "parts": parts}
+    heights = {"heights": [specimen.shape.low, specimen.shape.high]} if isinstance(specimen.shape, Prism) else {}
+    return {"area": specimen.shape.region.area, **heights, "parts": parts}
 
 
 def schema() -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """A measurement as it was understood: outline and parts, where responses were read, load and response of a pair.
 
-Of three axes, load and response on planes through the largest response.
+Of a box, load and response on planes through the largest response; of a prism, three views.
 """
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import shapely
-from shapely.geometry.base import BaseGeometry
 
 from nipde.context.sensors import Sensors
 from nipde.discretisation.interpolation import isolated
@@ -16,15 +15,14 @@ from nipde.errors import ShapeError, needing
 from nipde.grid import AXES
 from nipde.measurements.measurement import Measurement
 from nipde.report.numbers import unit_text
+from nipde.report.part_lines import LINES, data_of, label_position, signed_colours
 from nipde.report.plane_figure import PLANES, draw_planes
+from nipde.report.prism_figure import prism_figure
 from nipde.shape import Shape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-#: Line of a part by its condition: colour and width.
-LINES = {"Dirichlet": ("#0b3c8c", 3.0), "Robin": ("#b35900", 3.0), "Neumann": ("#666666", 1.4)}
 
 
 def measurement_figure(measurement: Measurement, *, pair: int = 0) -> "Figure":
@@ -35,7 +33,8 @@ def measurement_figure(measurement: Measurement, *, pair: int = 0) -> "Figure":
     with needing("matplotlib", extra="report"):
         from matplotlib import pyplot
     if grid.dimension == 3:
-        return _box_figure(measurement, pair)
+        specimen = measurement.specimen
+        return _box_figure(measurement, pair) if specimen is None else prism_figure(measurement, specimen, pair)
     x, y = grid.axes
     size = (14.0, float(np.clip(2.0 + 3.6 * y.length / x.length, 3.6, 8.0)))
     figure, places = pyplot.subplots(1, 3, figsize=size, layout="constrained", sharex=True, sharey=True)
@@ -69,9 +68,7 @@ def _box_figure(measurement: Measurement, pair: int) -> "Figure":
     for places, name, field, unit in zip(
         rows, ("Load", "Response"), (load, response), (units.load, units.response), strict=True
     ):
-        limit = float(np.nanmax(np.abs(field)))
-        table, low = _table(field[np.isfinite(field)], limit)
-        scale = {"cmap": table, "vmin": low, "vmax": limit}
+        scale = signed_colours(field[np.isfinite(field)])
         mesh = draw_planes(places, field, positions, at=tuple(map(int, peak)), unit=length, scale=scale)
         figure.colorbar(mesh, ax=list(places), shrink=0.8, label=f"{name} of pair {pair + 1}{unit_text(unit, ' in ')}")
         for place, axes in zip(places, PLANES, strict=True):
@@ -106,9 +103,7 @@ def _box(measurement: Measurement) -> Specimen:
 
 def _draw_specimen(place: "Axes", measurement: Measurement, specimen: Specimen) -> None:
     """Parts by colour, their names outside, and the data of the first test."""
-    readings, shape = measurement.readings, specimen.shape
-    case = readings.outline[0] if readings is not None and readings.outline else None
-    drawn = set()
+    shape, drawn = specimen.shape, set()
     for part, line in shape.parts.items():
         kind = specimen.condition(part).name
         colour, width = LINES[kind]
@@ -117,9 +112,8 @@ def _draw_specimen(place: "Axes", measurement: Measurement, specimen: Specimen) 
             name = None if kind in drawn else kind
             place.plot(at[:, 0], at[:, 1], color=colour, linewidth=width, zorder=4, label=name)
             drawn.add(kind)
-        given = None if case is None else case.fluxes.get(part, case.values.get(part))
-        data = "" if given is None else ": varies" if callable(given) else f": {given:.3g}"
-        (x, y), vertical = _label_position(shape, line)
+        data = data_of(measurement, part, 0)
+        (x, y), vertical = label_position(shape, line)
         at_part = (x + measurement.origin[0], y + measurement.origin[1])
         style: dict[str, Any] = {
             "ha": "center",
@@ -140,19 +134,6 @@ def _draw_specimen(place: "Axes", measurement: Measurement, specimen: Specimen) 
     place.plot(points[:, 0], points[:, 1], marker="o", zorder=5, label=label, **marks)
     place.margins(0.16)
     place.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8, frameon=False)
-
-
-def _label_position(shape: Shape, line: BaseGeometry) -> tuple[np.ndarray, bool]:
-    """Position of a part's label, outside at its middle or in a hole; and whether it is written vertically."""
-    if line.is_ring and not line.equals(shape.region.exterior):
-        return np.array(line.centroid.coords[0]), False
-    longest = max(shapely.get_parts(line), key=shapely.length)
-    ends = shapely.get_coordinates(shapely.line_interpolate_point([longest] * 3, [0.495, 0.5, 0.505], normalized=True))
-    along = ends[2] - ends[0]
-    normal = np.array([along[1], -along[0]]) / np.linalg.norm(along)
-    step = 0.075 * shape.scale
-    outside = -normal if shape.contains((ends[1] + 0.2 * step * normal)[None])[0] else normal
-    return ends[1] + step * outside, bool(abs(outside[0]) > abs(outside[1]))
 
 
 def _draw_load(place: "Axes", measurement: Measurement, specimen: Specimen, pair: int) -> None:
@@ -181,26 +162,17 @@ def _draw_response(place: "Axes", measurement: Measurement, pair: int) -> None:
         _coloured(place, measurement, _measured_response(measurement, pair))
         return
     values = readings.readings[pair].numpy()
-    known, limit = np.isfinite(values), np.nanmax(np.abs(values))
-    table, low = _table(values[known], limit)
+    known = np.isfinite(values)
     x, y = _points(measurement)[known].T
-    drawn = place.scatter(x, y, c=values[known], cmap=table, vmin=low, vmax=limit, s=26)
+    drawn = place.scatter(x, y, c=values[known], s=26, **signed_colours(values[known]))
     place.get_figure().colorbar(drawn, ax=place, shrink=0.8)  # type: ignore[union-attr]
 
 
 def _coloured(place: "Axes", measurement: Measurement, field: np.ndarray) -> None:
     x, y = measurement.positions.values()
-    limit = float(np.nanmax(np.abs(field)))
-    table, low = _table(field[np.isfinite(field)], limit)
-    drawn = place.pcolormesh(x, y, field.T, shading="nearest", cmap=table, vmin=low, vmax=limit, rasterized=True)
+    scale = signed_colours(field[np.isfinite(field)])
+    drawn = place.pcolormesh(x, y, field.T, shading="nearest", rasterized=True, **scale)
     place.get_figure().colorbar(drawn, ax=place, shrink=0.8)  # type: ignore[union-attr]
-
-
-def _table(values: np.ndarray, limit: float) -> tuple[Any, float]:
-    """Colours and the low end of the scale: around 0 where both signs occur."""
-    from cmcrameri import cm
-
-    return (cm.vik, -limit) if values.size and values.min() < 0 else (cm.batlow, 0.0)
 
 
 def _points(measurement: Measurement) -> np.ndarray:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -42,6 +42,8 @@ class Partition:
     Rows are shared evenly, the first processes having one more, unless `counts` says how many each process has.
     """
 
+    #: Whether all parts together are the grid.
+    whole: ClassVar[bool] = True
     grid: Grid
     group: "distributed.ProcessGroup | None" = None
     counts: Sequence[int] | None = None

@@ -22,6 +22,7 @@ from nipde.context.sampling import Draw, Sampler, Shared, places_of, shared_choi
 from nipde.context.symmetry import Symmetry, check_components, symmetries, transformed
 from nipde.data.archive import Archive
 from nipde.errors import TrainingError
+from nipde.spectral.sampled_nodes import SampledNodes
 from nipde.training.processes import Group
 from nipde.training.recipe import TrainingRecipe
 
@@ -38,6 +39,8 @@ class Batch:
     responses: Float[Tensor, "sample query component *space"]
     #: Index in the archive of every sample's system.
     systems: Int[np.ndarray, " sample"]
+    #: Nodes to learn from; None: all.
+    nodes: SampledNodes | None = None
 
     def transformed(self, by: Symmetry) -> "Batch":
         """The same samples after a symmetry of the box, contexts and queries alike."""
@@ -130,10 +133,13 @@ class Feed:
         source, sampler = self.sources[self._choice("archive", len(self.sources), step)]
         noise = recipe.noises[self._choice("noise", len(recipe.noises), step)]
         batch = source.batch(sampler.draw(step, places), noise=noise, load_noise=recipe.load_noise)
-        if not recipe.symmetries:
+        if recipe.symmetries:
+            group = symmetries(source.archive.grid)
+            batch = batch.transformed(group[self._choice("symmetry", len(group), step)])
+        if recipe.sampled_lines is None:
             return batch
-        group = symmetries(source.archive.grid)
-        return batch.transformed(group[self._choice("symmetry", len(group), step)])
+        rng = np.random.default_rng(self._choice("nodes", 2**31, step))
+        return replace(batch, nodes=SampledNodes.drawn(source.archive.grid, recipe.sampled_lines, rng=rng))
 
     def _orders(self, first: int) -> Iterator[Callable[[], Batch]]:
         recipe, group = self.recipe, self.group

@@ -15,8 +15,8 @@ from nipde.estimators.registry import model_class
 from nipde.grid import Grid
 from nipde.records import dataclass_from_json, reading
 
-ABOVE_ZERO = ("steps", "minutes", "context", "batch", "parts", "tile_rows", "learning_rate", "clip", "validate_every",
-              "validation_systems")  # fmt: skip
+ABOVE_ZERO = ("steps", "minutes", "context", "batch", "parts", "tile_rows", "sampled_lines", "learning_rate", "clip",
+              "validate_every", "validation_systems")  # fmt: skip
 #: Variants of NAO in the paper.
 VARIANTS: dict[str, tuple[str, dict[str, bool]]] = {
     "nao-f": ("nao", {"full_norms": True}),
@@ -99,6 +99,10 @@ class TrainingRecipe:
         None,
         "rows of the grid that NIPS works through at a time, made again in backward, to save memory; all by default",
     )
+    sampled_lines: int | None = option(
+        None,
+        "nodes along every axis that a step of NIPS learns from, drawn one from each of as many strata; all by default",
+    )
     steps: int | None = option(None, "length of the run")
     minutes: float | None = option(None, "length of the run on the clock; the learning rate then follows the clock")
     clock: Literal["wall", "cpu"] = option("wall", "the clock of --minutes: of the wall, or of the first process")
@@ -176,6 +180,9 @@ class TrainingRecipe:
         """Paper models have one number of pairs and no prior; only NIPS works through tiles of rows."""
         if self.tile_rows is not None and not self.model.tiles:
             raise TrainingError(expected="tile_rows for nips or nips-mlp", got=self.model.kind, remedy="leave it out")
+        if self.sampled_lines is not None and (not self.model.tiles or self.tile_rows is not None):
+            got = self.model.kind if self.tile_rows is None else "tile_rows as well"
+            raise TrainingError(expected="sampled_lines for nips or nips-mlp", got=got, remedy="leave one out")
         retains = self.model.tiles or (self.model.adapts and self.model.prior == "gated")
         if self.model.modes is not None and not retains:
             raise TrainingError(

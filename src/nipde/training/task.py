@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nipde.data.archive import Archive
+from nipde.errors import TrainingError
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.estimators.conditioned.spread import spread_gated
 from nipde.estimators.paper.nips import NIPS, NIPSMLP
@@ -32,8 +33,9 @@ class Task(nn.Module):
 
     def forward(self, batch: Batch, *, prior_weight: float = 0.0) -> Float[Tensor, "sample query"]:
         """Relative error of every response, plus `prior_weight` times that of the prior alone."""
-        if self.partition is not None:
-            return self._on_rows(batch, self.partition, prior_weight=prior_weight)
+        partition = batch.nodes or self.partition
+        if partition is not None:
+            return self._on_rows(batch, partition, prior_weight=prior_weight)
         kernel, grid = self.model(batch.context), batch.context.grid
         if not prior_weight:
             return relative_errors(grid, kernel.predict(batch.loads), batch.responses)
@@ -42,7 +44,7 @@ class Task(nn.Module):
         return relative_errors(grid, responses, batch.responses) + prior_weight * prior_errors
 
     def _on_rows(self, batch: Batch, partition: Partition, *, prior_weight: float) -> Float[Tensor, "sample query"]:
-        """The same from this process's rows of all fields."""
+        """The same from this process's rows, or from sampled nodes, of all fields."""
         context = batch.context
         loads, responses, asked, truth = (
             partition.cut(each).contiguous()
@@ -74,5 +76,7 @@ def task_of(recipe: TrainingRecipe, archive: Archive, group: Group | None = None
     model = model.to(dtype=getattr(torch, recipe.precision))
     if group is None or group.mesh is None:
         return Task(model, partition=None if recipe.tile_rows is None else Partition(archive.grid))
+    if recipe.sampled_lines is not None:
+        raise TrainingError(expected="all nodes, spread over processes", got="sampled_lines", remedy="leave one out")
     check_mesh(group.ranks, space=group.space, model=recipe.model)
     return Task(model, partition=Partition(archive.grid, group.mesh["space"].get_group()))

@@ -37,6 +37,8 @@ class Case:
     noise: float
     #: Whether the specimen has an outline of its own.
     shape: bool = False
+    #: Number of axes.
+    dimension: int = 2
 
     @property
     def stratum(self) -> str:
@@ -60,6 +62,8 @@ class Case:
             reasons.append(f"noise above {100 * MOST_NOISE:g} % of the readings")
         if self.shape and self.noise < LEAST_NOISE:
             reasons.append(f"noise below 0.1 % of the readings{where}")
+        if self.dimension > 2:
+            reasons.append("three axes: bands of output error are calibrated in the plane")
         if self.stratum not in _table():
             reasons.append("bands of output error are not calibrated for such cases yet")
         return tuple(reasons)

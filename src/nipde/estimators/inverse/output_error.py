@@ -16,12 +16,11 @@ import numpy as np
 import scipy.linalg as dense
 import scipy.sparse as sparse
 from jaxtyping import Bool, Float
-from scipy.sparse.linalg import SuperLU
 
 from nipde.context.sensors import Sensors
 from nipde.discretisation.domain import OutlineData, known_loads, load_moments, right_side
 from nipde.discretisation.interpolation import Interpolation
-from nipde.discretisation.links import factorised
+from nipde.discretisation.link_solver import Inverse, inverse_of
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen
 from nipde.discretisation.subcells import subcells_of
@@ -109,7 +108,7 @@ class Solver(ABC):
         """c and ∂c/∂θ."""
 
     @abstractmethod
-    def factor(self, conductances: Float[np.ndarray, " link"]) -> SuperLU:
+    def factor(self, conductances: Float[np.ndarray, " link"]) -> Inverse:
         """Of A."""
 
     @abstractmethod
@@ -173,9 +172,9 @@ class LinkSolver(Solver):
         conductances, slopes = self.subcells.conductances(log)
         return conductances, (self.subcells.gathered(slopes) @ by_parameters).tocsr()
 
-    def factor(self, conductances: Float[np.ndarray, " link"]) -> SuperLU:
-        """In the order of the nodes."""
-        return factorised(self.links.assemble(conductance=conductances), symmetric=True)
+    def factor(self, conductances: Float[np.ndarray, " link"]) -> Inverse:
+        """Or multigrid."""
+        return inverse_of(self.links, conductances)
 
     def inflow(self, conductances: Float[np.ndarray, " link"]) -> Float[np.ndarray, "unknown pair"]:
         """Into unknown cells."""
@@ -192,7 +191,7 @@ class Linearised:
     #: D u, less what is given at the outline.
     drops: Float[np.ndarray, "link pair"]
     #: Of A.
-    factor: SuperLU
+    factor: Inverse
     predicted: Values
 
     @cached_property

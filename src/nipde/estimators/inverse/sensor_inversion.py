@@ -22,7 +22,6 @@ from scipy.stats import norm
 
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
-from nipde.errors import PairsError
 from nipde.estimators.inverse.band_factors import LEVELS, Case, factors_of
 from nipde.estimators.inverse.inverse_problem import Candidate, InverseProblem
 from nipde.estimators.inverse.level_sets import LevelSetPhases
@@ -37,6 +36,8 @@ from nipde.kernels.refined import RefinedKernel, RefinedLaw
 
 #: Intervals per axis, geometric mean over the axes: of the material and of derivatives; of the solver at least.
 MATERIAL, SOLVER = 40, 140
+#: The same over three axes.
+MATERIAL_3D, SOLVER_3D = 12, 32
 #: Least and largest deviation of a Matérn field of log b.
 DEVIATIONS = (0.05, 3.0)
 #: Deviations that a fit passes through before those of the data, as shares of the responses' root mean square.
@@ -79,7 +80,7 @@ class SensorInversion:
     """Pairs to the kernel of Darcy's law, from any sensors; nodes that the mask hides are none.
 
     `phases` are the numbers of phases that are tried besides a smooth material; `material` and `solver` the intervals
-    of the problem's grids.
+    of the problem's grids, by default those that suit the number of axes.
     """
 
     #: Takes readings of sensors as they are.
@@ -96,8 +97,8 @@ class SensorInversion:
     #: Fit this classical penalty instead, for comparison.
     penalty: Penalty | None = None
     steps: int = 10
-    material: int = MATERIAL
-    solver: int = SOLVER
+    material: int | None = None
+    solver: int | None = None
 
     def __call__(self, pairs: Pairs | SensorPairs) -> RefinedKernel:
         """The kernel of the fitted laws."""
@@ -123,14 +124,12 @@ class SensorInversion:
 
     def law(self, pairs: SensorPairs) -> RefinedLaw:
         """Of one system."""
-        if pairs.grid.dimension > 2:
-            raise PairsError(
-                "estimates by output error", expected="one or two axes", got="three: their grids would be too large",
-                remedy="use weights for full fields over three axes, conduction-3d, without nuisance",
-            )  # fmt: skip
         if pairs.specimen is None:
             check_law(pairs.grid, (1, 1))
-        problem = InverseProblem.of(pairs, material=self.material, solver=self.solver, nuisance=self.nuisance)
+        material, solver = (MATERIAL_3D, SOLVER_3D) if pairs.grid.dimension == 3 else (MATERIAL, SOLVER)
+        problem = InverseProblem.of(
+            pairs, material=self.material or material, solver=self.solver or solver, nuisance=self.nuisance
+        )
         choice = self.chosen(problem)
         return law_of(choice.best, choice.criteria, choice.name, others=choice.others)
 
@@ -265,8 +264,9 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
         max(1.0, chi_square) ** 0.5, tuple(others), problem.mean_gain_deviation(best.fit),
     )  # fmt: skip
     case = Case(
-        name, problem.pairs.count, len(problem.pairs.sensors), noise / problem.size, problem.pairs.specimen is not None
-    )
+        name, problem.pairs.count, len(problem.pairs.sensors), noise / problem.size, problem.pairs.specimen is not None,
+        problem.pairs.grid.dimension,
+    )  # fmt: skip
     of_responses, of_material = factors_of(case) or (
         torch.tensor(norm.ppf([(1 + level) / 2 for level in LEVELS])),
         None,

@@ -8,11 +8,11 @@ import numpy as np
 import scipy.linalg as dense
 import scipy.sparse as sparse
 from jaxtyping import Float
-from scipy.sparse.linalg import SuperLU
 
 from nipde.context.sensors import Sensors
 from nipde.discretisation.domain import OutlineData, load_moments, right_side
 from nipde.discretisation.interpolation import Interpolation, multilinear
+from nipde.discretisation.link_solver import Inverse
 from nipde.discretisation.load_case import LoadCase
 from nipde.estimators.inverse.inverse_problem import Candidate
 from nipde.estimators.inverse.output_error import Fit, LinkSolver
@@ -46,7 +46,7 @@ class SensorPosterior:
         moments = load_moments(loads, self.grid, domain, self.interpolation, split=False, known=known)
         given = 0.0 if data is None else data.given
 
-        def solved(fit: Fit) -> tuple[SuperLU, Float[np.ndarray, "unknown pair"]]:
+        def solved(fit: Fit) -> tuple[Inverse, Float[np.ndarray, "unknown pair"]]:
             conductances = solver.conductances(fit.model, fit.parameters)
             factor = solver.factor(conductances)
             return factor, factor.solve(right_side(moments, data, solver.difference, conductances))

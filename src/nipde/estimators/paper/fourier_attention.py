@@ -41,7 +41,8 @@ def fourier_attention(
     partition: Partition,
 ) -> Tokens:
     """The attention of one layer, from `attention.coupling` of its maps; tokens and matrices of a partition's rows."""
-    if torch.compiler.is_compiling():  # tracers get whole operations, without any written in place
+    # Tracers get whole operations, without any written in place; the gradient written out is that of whole grids.
+    if torch.compiler.is_compiling() or not partition.whole:
         rows = _rows(tokens).transpose(0, 1)
         sums = analysis(tokens.flatten(-2), matrices), torch.cat([rows.mT @ rows, rows.sum(1, keepdim=True)], dim=1)
         modes, moments = partition.summed(*sums)

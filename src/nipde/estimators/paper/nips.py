@@ -101,7 +101,7 @@ class NIPS(TokenModel):
             norm = self.input_norm.on(tokens, layers.gains, partition=partition)
             return tiled_factors(tokens, layers, norm=norm, partition=partition, rows=self.tile_rows)
         shape = (self.fields, *partition.shape, tokens.shape[0], self.pairs)
-        if partition.group is None:
+        if partition.group is None and partition.whole:
             refined = self.input_norm(tokens).transpose(0, 1).reshape(shape)
         else:
             norm = self.input_norm.on(tokens, layers.gains, partition=partition)

@@ -202,8 +202,8 @@ class View:
         return tuple((round(float(a), 1), round(float(b), 1)) for a, b in zip(x, y, strict=True))
 
     def outline(self, plot: Plot) -> str:
-        """An SVG path along the outline of a specimen; empty if it fills the box."""
-        if self.measurement.specimen is None or self.dimension != 2:
+        """An SVG path along the outline of a plane specimen; empty if it fills the box."""
+        if self.measurement.specimen is None or self.dimension != 2 or self.spatial:
             return ""
         rings = [self.points(plot, thinned(ring)) for ring in self.measurement.specimen.shape.rings]
         return "".join("M" + "L".join(f"{x} {y}" for x, y in ring) + "z" for ring in rings)
