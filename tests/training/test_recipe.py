@@ -28,12 +28,12 @@ def test_every_option_survives_json_and_is_not_its_default():
         minutes=1.5, clock="cpu", learning_rate=0.3, warmup=7, second_moment=0.9, weight_decay=1e-3, clip=0.5,
         precision="float64", seed=8, start="weights", validate_every=11, validation_systems=3,
     )  # fmt: skip
-    tiled = replace(RECIPE, tile_rows=5)  # which a conditioned model has none of
-    for one in (changed, tiled):
+    tiled, sampled = replace(RECIPE, tile_rows=5), replace(RECIPE, sampled_lines=5)  # a conditioned model has none
+    for one in (changed, tiled, sampled):
         assert TrainingRecipe.from_dict(json.loads(json.dumps(one.to_dict()))) == one
     for one, other in ((RECIPE, changed), (RECIPE.model, changed.model)):
         same = {option.name for option in fields(one) if getattr(one, option.name) == getattr(other, option.name)}
-        assert same <= {"tile_rows"}
+        assert same <= {"tile_rows", "sampled_lines"}
 
 
 def test_lists_survive_json():
