@@ -114,6 +114,70 @@ class TestVic:
             parse(tmp_path / "y.csv", format="vic")
 
 
+class TestMatchID:
+    SINCE = (
+        "Coordinates.Image X [Pixel],Coordinates.Image Y [Pixel],coor.X [mm],coor.Y [mm],"
+        "disp.Horizontal Displacement U [mm],disp.Vertical Displacement V [mm],strain.Strain-global frame: Exx [ ]\n"
+        "100,200,1.5,2.5,0.01,-0.02,0.001\n110,200,2.5,2.5,NaN,NaN,NaN\n"
+    )
+
+    def test_names_of_today(self, tmp_path):
+        (tmp_path / "x.csv").write_text(self.SINCE)
+        raw = parse(tmp_path / "x.csv")
+        assert raw.format == "matchid"
+        assert raw.units == {"x": "px", "y": "px", "X": "mm", "Y": "mm", "U": "mm", "V": "mm"}
+        np.testing.assert_array_equal(raw.valid, [True, False])
+        np.testing.assert_array_equal(raw.arrays["V"], [-0.02, np.nan])
+        assert "strain.Strain-global frame: Exx" in raw.arrays
+
+    def test_pictures_alone_are_in_pixels(self, tmp_path):
+        header, row, _ = self.SINCE.replace("coor.X [mm],coor.Y [mm],", "").replace("[mm]", "[Pixel]").splitlines()
+        (tmp_path / "x.csv").write_text(f"{header}\n{row.replace('1.5,2.5,', '')}\n")
+        assert parse(tmp_path / "x.csv").units == dict.fromkeys(("x", "y", "U", "V"), "px")
+
+    def test_names_before_2024_have_no_units(self, tmp_path):
+        (tmp_path / "x.csv").write_text("x_pic,y_pic,x,y,z,u,v,w,exx\n100,200,1,2,0,0.1,0.2,0,0.01\n")
+        raw = parse(tmp_path / "x.csv")
+        assert (raw.format, raw.units) == ("matchid", {"x": "px", "y": "px"})
+        assert [float(raw.arrays[name][0]) for name in "XYUV"] == [1, 2, 0.1, 0.2]
+
+    def test_others_are_refused(self, tmp_path):
+        (tmp_path / "x.csv").write_text("x,y\n1,2\n")
+        with refused(expected="U, V", got="x, y"):
+            parse(tmp_path / "x.csv", format="matchid")
+
+
+class TestAramis:
+    TEXT = (
+        "# Process data:\n# specimen                      : plate 3\n####\n# SIGNALS:\n"
+        "# Force                         : analog_input        : 12.5\n"
+        "# Trigger                       : value_element       : on\n####\n"
+        "#        ID;         x_undef [mm];         y_undef [mm];         z_undef [mm];   u [mm];   v [mm];   w [mm];"
+        "  epsx [%]\n"
+        "         1;   1.5;   2.5;   0.1;   0.01;   0.02;   0.0;  0.5\n"
+        "         2;   2.5;   2.5;   nan;  nan;   nan;  nan;  nan\n"
+    )
+
+    def test_a_stage_with_its_force(self, tmp_path):
+        (tmp_path / "x.txt").write_text(self.TEXT)
+        raw = parse(tmp_path / "x.txt")
+        assert raw.format == "aramis"
+        assert raw.units == {**dict.fromkeys("XYZUVW", "mm"), "epsx": "%"}
+        np.testing.assert_array_equal(raw.valid, [True, False])
+        np.testing.assert_array_equal(raw.arrays["Force"], [12.5, 12.5])
+        assert "Trigger" not in raw.arrays
+        np.testing.assert_array_equal(raw.arrays["X"], [1.5, 2.5])
+
+    def test_a_table_below_other_comments_is_none(self, tmp_path):
+        (tmp_path / "x.txt").write_text("# a; b\nx;u\n1;2\n")
+        assert parse(tmp_path / "x.txt").format == "csv"
+
+    def test_a_cell_is_named_by_its_line(self, tmp_path):
+        (tmp_path / "x.txt").write_text(self.TEXT.replace("2.5;   2.5;   nan", "2.5;   word;   nan"))
+        with refused(message="column 'y_undef', row 10", got="'word'"):
+            parse(tmp_path / "x.txt")
+
+
 class TestDice:
     NAMES = "COORDINATE_X COORDINATE_Y DISPLACEMENT_X DISPLACEMENT_Y SIGMA GAMMA BETA STATUS_FLAG UNCERTAINTY"
     ROWS = ("1 2 0.1 0.2 0.01 0 0 4 0.1", "2 2 0 0 -1 -1 -1 4 -1", "3 2 0 0 0.01 0 0 8 0", "4 2 0.1 0.2 0.01 0 0 0 0")

@@ -314,6 +314,27 @@ def test_sources_are_the_files(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("program", ["aramis", "matchid"])
+def test_exports_of_other_programs_give_the_same_modulus(tmp_path, program):
+    rows = np.hstack([POINTS, STRETCHED]).tolist()
+    force = 20 * 30 * 2 / 1000  # kN on 30 × 2 mm
+    if program == "aramis":
+        names = "#   ID; x_undef [mm]; y_undef [mm]; z_undef [mm]; u [mm]; v [mm]; w [mm]"
+        lines = ["# SIGNALS:", f"# Load : analog_input : {force}", "#####", names]
+        lines += [f"{k}; {x!r}; {y!r}; 0.0; {u!r}; {v!r}; 0.0" for k, (x, y, u, v) in enumerate(rows, start=1)]
+    else:
+        names = (
+            "coor.X [mm],coor.Y [mm],disp.Horizontal Displacement U [mm],disp.Vertical Displacement V [mm],Load [kN]"
+        )
+        lines = [names, *(f"{x!r},{y!r},{u!r},{v!r},{force}" for x, y, u, v in rows)]
+    path = tmp_path / "stage.csv"
+    path.write_text("\n".join(lines) + "\n")
+    bench = Bench(clamped=("left",), forces=({"right": "Load"},), thickness="2 mm")
+    found = read_plate(tmp_path, bench, files=[path], units={"Load": "kN"}, poisson=0.0)
+    assert [source.format for source in found.sources] == [program]
+    assert modulus_of(found) == pytest.approx(3000, rel=0.02)
+
+
 # What is warned of and refused
 
 

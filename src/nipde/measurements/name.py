@@ -18,7 +18,7 @@ RESPONSES = (("responses",), ("response",), ("U", "V"), ("u", "v"), ("ux", "uy")
 LOADS = (("loads",), ("load",))
 COORDINATES = (("x", "y"), ("COORDINATE_X", "COORDINATE_Y"), ("SUBSET_COORDINATES_X", "SUBSET_COORDINATES_Y"))
 #: Cameras write pixels as x, y and lengths as X, Y: the latter are wanted if both are there.
-CAMERAS = ("vic", "dice", "ncorr", "mudic")
+CAMERAS = ("vic", "dice", "ncorr", "mudic", "matchid", "aramis")
 
 
 @dataclass(frozen=True, eq=False)

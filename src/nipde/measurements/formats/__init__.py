@@ -147,6 +147,8 @@ _TABLES = ".csv .txt .tsv .dat"
 OURS = (
     _ours("dice", _TABLES, TEXT),
     _ours("vic", _TABLES, TEXT),
+    _ours("matchid", _TABLES, TEXT),
+    _ours("aramis", _TABLES, TEXT),
     _ours("mudic", _TABLES, TEXT),
     _ours("mudic", ".npz", ZIP),
     _ours("ncorr", ".mat", MATLAB),

@@ -33,10 +33,13 @@ class Head:
     comments: tuple[str, ...]
 
 
-def parse(path: Path, *, values: int, spaced: bool = False) -> Contents:
-    """Columns by name; with `spaced`, white space separates if nothing else does."""
+def parse(path: Path, *, values: int, spaced: bool = False, names_marked: bool = False) -> Contents:
+    """Columns by name; with `spaced`, white space separates if nothing else does.
+
+    With `names_marked`, names stand in the last line that is marked as a comment.
+    """
     stream = io.StringIO(_text(path.read_bytes()), newline="")
-    head = _head(stream, spaced)
+    head = _head(stream, spaced, names_marked)
     if not all(head.names) or any(map(_is_number, head.names)) or len(set(head.names)) < len(head.names):
         raise MeasurementError(
             f"line {head.lines}",
@@ -63,10 +66,10 @@ def require(contents: Contents, *names: str, format: str) -> None:
         )  # fmt: skip
 
 
-def read_head(path: Path, *, spaced: bool = False) -> Head:
+def read_head(path: Path, *, spaced: bool = False, names_marked: bool = False) -> Head:
     """The line of names alone."""
     with path.open("rb") as file:
-        return _head(io.StringIO(_text(file.read(2**18)), newline=""), spaced)
+        return _head(io.StringIO(_text(file.read(2**18)), newline=""), spaced, names_marked)
 
 
 def _text(content: bytes) -> str:
@@ -78,13 +81,19 @@ def _text(content: bytes) -> str:
         return content.decode("latin-1")
 
 
-def _head(stream: io.StringIO, spaced: bool) -> Head:
+def _head(stream: io.StringIO, spaced: bool, names_marked: bool) -> Head:
     comments: list[str] = []
-    for number, line in enumerate(stream, start=1):
+    start, number = stream.tell(), 0
+    while line := stream.readline():
+        number += 1
         if line.startswith(("#", "***")):
             comments.append(line.strip("#* \r\n"))
+        elif line.strip() and names_marked and comments:
+            stream.seek(start)
+            return _parsed_head(comments[-1], number - 1, comments[:-1], spaced)
         elif line.strip():
             return _parsed_head(line.strip("\r\n"), number, comments, spaced)
+        start = stream.tell()
     raise MeasurementError(
         expected="a line with the names of the columns", got="nothing but comments",
         remedy="write a line of names above the numbers",
