@@ -10,6 +10,7 @@ from nipde.discretisation.domain import OutlineData, domain_of, right_side
 from nipde.discretisation.link_solver import inverse_of
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, Specimen
+from nipde.estimators.inverse.inverse_problem import InverseProblem
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.grid import Axis, Grid
 from nipde.physics.darcy import Darcy
@@ -52,6 +53,12 @@ def test_a_block_from_forty_sensors(block):
     assert np.mean(error < 1.645 * law.posterior.log_deviation()[1:-1, 1:-1, 1:-1]) > 0.8
     assert law.summary["chi_square"] < 1.2
     assert any("three axes" in reason for reason in law.summary["outside"])
+
+
+def test_grids_have_the_intervals_that_are_asked_for(block):
+    problem = InverseProblem.of(block[0], material=8, solver=32)  # the cube root of 8³ is a little below 8
+    assert problem.nodes.shape == (9,) * 3
+    assert problem.fine.grid.shape == (33,) * 3
 
 
 def test_a_core_heated_at_its_rim_and_end():

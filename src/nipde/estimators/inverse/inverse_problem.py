@@ -37,6 +37,8 @@ from nipde.grid import Grid
 ORDER = 1.5
 #: The variance of the solver's error may be larger by this than it is estimated, in units of itself.
 UNCERTAIN = 2.0
+#: Grids of a material are not made finer than this: the cost of a step grows with the third power of the nodes.
+MOST_NODES = 5000
 #: χ² so many of its deviations above its expectation is no chance.
 SIGNIFICANT = 3.0
 
@@ -94,8 +96,10 @@ class Candidate:
         return self.count * max(self.excess - log(1 + UNCERTAIN * float(shares.mean())), 0.0)
 
     def refined(self, factor: float, *, steps: int) -> "Candidate":
-        """From here on a finer grid of the material; this one if it explains the readings better."""
+        """From here on a finer grid of the material; this one if it explains the readings better, or has many nodes."""
         finer = self.problem.refined(factor)
+        if finer.nodes.size > MOST_NODES:
+            return self
         start = self.fit.moved(to=finer.nodes)
         other = finer.candidate(start.model, start.parameters, steps=steps)
         # One model on two grids: what the finer one leaves less of is the solver's error, so it counts here.
@@ -123,7 +127,7 @@ class InverseProblem:
         grid = pairs.grid
         mean = float(np.prod([axis.intervals for axis in grid.axes]) ** (1 / grid.dimension))
         system, deviation, none = _system(pairs)
-        nodes, fine = resampled(grid, material / mean), grid.refine(max(1, ceil(solver / mean)))
+        nodes, fine = resampled(grid, material / mean), grid.refine(max(1, ceil(solver / mean - 1e-9)))
         points = bool(system.loads.any()) and np.array_equal(isolated(system.loads, grid), system.loads != 0)
         solvers = cls.solvers(system, nodes, fine, "points" if points else "spline")
         return cls(pairs, nodes, *solvers, deviation, none, nuisance)
