@@ -9,8 +9,10 @@ import pytest
 import nipde
 from nipde.cli import main
 from nipde.errors import MeasurementError
+from nipde.estimators.inverse import sensor_inversion
 from nipde.measurements.outline import PartDescription
 from nipde.prism import Prism
+from nipde.report import kernel_factors
 from nipde.report.files import schema
 
 LOW, HIGH = 0.01, 0.13
@@ -106,7 +108,10 @@ def test_options_instead_of_a_description(core):
 
 
 @pytest.mark.slow
-def test_a_core_becomes_a_folder(core, tmp_path, capsys):
+def test_a_core_becomes_a_folder(core, tmp_path, capsys, monkeypatch):
+    for module, name, value in ((sensor_inversion, "MATERIAL_3D", 8), (sensor_inversion, "SOLVER_3D", 14),
+                                (kernel_factors, "MOST", 20)):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
     assert (
         main(["discover", str(core / "core.toml"), "--quantity", "conductivity", "--out", str(tmp_path / "out")]) == 0
     )
