@@ -17,7 +17,7 @@ from nipde.errors import NipdeError
 TOGETHER = {"headline": headline, "solids": solids_together}
 #: Folders of pages below docs.
 PARTS = (".", "tutorials", "how-to", "explanation", "reference")
-BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n)(.*?)(<!-- end table -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- table: ([a-z0-9-]+) -->\n)(.*?)(<!-- end table -->)", re.DOTALL)
 
 
 def fill(documents: list[Path], *, results: Path, check: bool = False) -> list[Path]:
