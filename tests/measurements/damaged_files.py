@@ -121,6 +121,10 @@ def valid_files(folder: Path) -> list[tuple[str, Path]]:
     _write_table(file("vic", "vic.csv"), '"x", "y", "u", "v", "sigma"', ", ", (x, y, y, y, x - 1))
     names = "COORDINATE_X,COORDINATE_Y,DISPLACEMENT_X,DISPLACEMENT_Y,SIGMA,STATUS_FLAG"
     _write_table(file("dice", "dice.txt"), f"*** Subset size: 27\n{names}", ",", (x, y, y, y, x - 1, 4 + 0 * x))
+    moved = "disp.Horizontal Displacement U [mm],disp.Vertical Displacement V [mm]"
+    _write_table(file("matchid", "matchid.csv"), f"coor.X [mm],coor.Y [mm],{moved}", ",", (x, y, u, u))
+    names = "# SIGNALS:\n# Force : analog_input : 12.5\n# ID; x_undef [mm]; y_undef [mm]; u [mm]; v [mm]"
+    _write_table(file("aramis", "aramis.txt"), names, "; ", (x, x, y, u, u))
     _write_table(file("mudic", "mudic_table.csv"), "id,x,y,ux,uy,true_strain_xx", ",", (x, x, y, u, u, u))
     return written
 
