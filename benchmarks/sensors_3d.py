@@ -43,7 +43,7 @@ from nipde.shape import Shape
 SEED, SENSORS, NOISE, LEVEL, FACTOR = 7402, 60, 0.01, 0.9, 1.645
 NODES, PAIRS, HELD_OUT = 17, 10, 5
 #: Systems of every kind.
-CUBES, CORES = 6, 2
+CUBES, CORES = 12, 5
 KINDS_OF_CUBES = ("two phases", "log-normal")
 
 

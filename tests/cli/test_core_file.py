@@ -107,6 +107,20 @@ def test_options_instead_of_a_description(core):
     assert "same origin" in caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("words", "got"),
+    [
+        (["--outline-heights", "0,one", "--outline", "{}"], "expected two numbers such as 0,0.12, the lower first"),
+        (["--outline-heights", "0,1"], "expected the file of the outline, got none"),
+        (["--outline-heights", "0,1", "--clamped", "left"], "got --outline-heights, of a scalar law"),
+    ],
+)
+def test_heights_that_make_no_sense_are_refused(core, tmp_path, capsys, words, got):
+    words = [word.format(core / "core.geojson") for word in words]
+    assert main(["discover", str(core / "core.csv"), *words, "--out", str(tmp_path / "out")]) != 0
+    assert got in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_core_becomes_a_folder(core, tmp_path, capsys, monkeypatch):
     for module, name, value in ((sensor_inversion, "MATERIAL_3D", 8), (sensor_inversion, "SOLVER_3D", 14),

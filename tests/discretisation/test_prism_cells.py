@@ -9,10 +9,11 @@ from nipde.discretisation.domain import domain_of
 from nipde.discretisation.interpolation import multilinear
 from nipde.discretisation.link_solver import MultigridInverse, inverse_of
 from nipde.discretisation.load_case import LoadCase
-from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Specimen
+from nipde.discretisation.parts import DirichletPart, NeumannPart, RobinPart, Specimen, Terminal
 from nipde.discretisation.prism_cells import prism_cells
 from nipde.errors import GridError
 from nipde.grid import Axis, Grid
+from nipde.physics.conduction import Conduction
 from nipde.physics.darcy import Darcy
 from nipde.prism import Prism
 from nipde.shape import Shape
@@ -125,6 +126,15 @@ def test_what_flows_in_flows_out():
     expected = 2 * CORE.region.area + (0.5 + middle) * 2 * np.pi * 0.4 * (CORE.high - CORE.low)
     assert out == pytest.approx(flow.sum(), rel=1e-9)
     assert out == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_core_between_two_electrodes_has_the_resistance_of_its_layers():
+    ends = {"back": Terminal(0.2), "front": Terminal(0.3)}
+    law = Conduction(prism_cells(box(13), CORE, ends), lambda x, y, z: np.where(z < 0.5, 2.0, 4.0))
+    potentials = law.solve(LoadCase(totals={"back": -1.5, "front": 1.5})).terminals
+    layers = (0.5 - CORE.low) / 2.0 + (CORE.high - 0.5) / 4.0
+    expected = 1.5 * (0.2 + layers + 0.3) / CORE.region.area
+    assert potentials["front"] - potentials["back"] == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(

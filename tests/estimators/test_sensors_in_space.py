@@ -6,11 +6,14 @@ import pytest
 from nipde.boundary import Neumann
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.context.sensors import Sensors
+from nipde.discretisation import links
 from nipde.discretisation.domain import OutlineData, domain_of, right_side
-from nipde.discretisation.link_solver import inverse_of
+from nipde.discretisation.link_solver import MultigridInverse, inverse_of
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, Specimen
+from nipde.errors import SolverError
 from nipde.estimators.inverse.inverse_problem import InverseProblem
+from nipde.estimators.inverse.material_models import MaternField
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.grid import Axis, Grid
 from nipde.physics.darcy import Darcy
@@ -59,6 +62,24 @@ def test_grids_have_the_intervals_that_are_asked_for(block):
     problem = InverseProblem.of(block[0], material=8, solver=32)  # the cube root of 8³ is a little below 8
     assert problem.nodes.shape == (9,) * 3
     assert problem.fine.grid.shape == (33,) * 3
+
+
+def test_a_step_that_multigrid_cannot_solve_is_shortened(block, monkeypatch):
+    pairs, solve, calls = block[0].take([0, 1]), MultigridInverse.solve, []
+
+    def failing(self, rhs):
+        calls.append(1)
+        if len(calls) == 2:  # the first trial
+            raise SolverError("not solved", expected="a residual near the precision", got="others")
+        return solve(self, rhs)
+
+    monkeypatch.setattr(links, "FACTORED", 600)
+    problem = InverseProblem.of(pairs, material=8, solver=16)
+    model, start = MaternField(problem.nodes), np.zeros(problem.nodes.size)
+    monkeypatch.setattr(MultigridInverse, "solve", failing)
+    fit = problem.minimised(model, start, steps=2)
+    assert len(calls) > 2
+    assert np.isfinite(fit.chi_square)
 
 
 def test_a_core_heated_at_its_rim_and_end():

@@ -54,14 +54,16 @@ def measurement_of(options: Any) -> Measurement:
         units=named_units(options.units),
         response=options.response.split(",") if options.response else None,
         load=options.load.split(",") if options.load else None,
-        nodes=_nodes(options.nodes),
+        nodes=_numbers(options.nodes, int, "--nodes", expected="whole numbers such as 21 or 41,21"),
         scale=options.scale or None,
         specimen=options.specimen or None,
         date=options.date or None,
         outline=options.outline or None,
         outline_layer=options.outline_layer or None,
         outline_pixel=options.outline_pixel or None,
-        outline_heights=_heights(options.outline_heights),
+        outline_heights=_numbers(
+            options.outline_heights, float, "--outline-heights", expected="two numbers such as 0,0.12, the lower first"
+        ),
         parts={
             name: made(number)
             for kind, made in PARTS.items()
@@ -93,23 +95,13 @@ def _parts(text: str, option: str) -> dict[str, str]:
     return {name.strip().strip("'\""): number.strip() or "0" for name, _, number in parts}
 
 
-def _heights(text: str) -> list[float] | None:
+def _numbers(text: str, number: type[Any], option: str, *, expected: str) -> list[Any] | None:
+    """Apart by commas; None where the option is not given."""
     if not text:
         return None
     try:
-        return [float(part) for part in text.split(",")]
+        return [number(part) for part in text.split(",")]
     except ValueError:
         raise MeasurementError(
-            "--outline-heights", expected="two numbers such as 0,0.12", got=repr(text), remedy="the lower one first"
-        ) from None
-
-
-def _nodes(text: str) -> list[int] | None:
-    if not text:
-        return None
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise MeasurementError(
-            "--nodes", expected="whole numbers such as 21 or 41,21", got=repr(text), remedy="give one for each axis"
+            option, expected=expected, got=repr(text), remedy="write them with commas between"
         ) from None

@@ -27,7 +27,8 @@ OPTIONS = {
     "--more-files": "solids: files of further tests on the same specimen, separated by commas",
 }
 #: Options that say that the file is of a scalar law, and of a solid.
-SCALAR = ("weights", "nuisance", "dirichlet", "flux", "robin", "load", "nodes", "specimen", "date", "device")
+SCALAR = ("weights", "nuisance", "dirichlet", "flux", "robin", "load", "nodes", "specimen", "date", "device",
+          "outline_heights")  # fmt: skip
 MARKS = ("clamped", "roller", "force", "traction", "displacement")
 
 
@@ -53,8 +54,9 @@ def on_bench(options: Any) -> bool:
 def discover_solid(options: Any) -> int:
     """From files to a folder."""
     if others := [name for name in SCALAR if getattr(options, name)]:
+        option = f"--{others[0].replace('_', '-')}"
         raise MeasurementError(
-            f"--{others[0]}", expected="options of a solid", got=f"--{others[0]}, of a scalar law",
+            option, expected="options of a solid", got=f"{option}, of a scalar law",
             remedy="leave it out, or leave out the options of the test bench",
         )  # fmt: skip
     check_folder(options.out, names=SOLID_NAMES)

@@ -14,7 +14,7 @@ import scipy.sparse as sparse
 from jaxtyping import Bool, Float
 
 from nipde.discretisation.cut_cells import LEAST_CELL, SHORTEST, CutCells, CutLinks, Pieces, cut_cells
-from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart
+from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart, Terminal
 from nipde.errors import GridError
 from nipde.grid import Axis, Grid
 from nipde.prism import ENDS, Prism
@@ -114,7 +114,7 @@ def prism_cells(grid: Grid, prism: Prism, conditions: Mapping[str, Condition]) -
     links = [
         _in_layers(base, height), _between_layers(base, height, area),
         *(_to_end(base, height, end, one, len(base.conditions) + end, area) for end, one in enumerate(at_ends)
-          if isinstance(one, DirichletPart | RobinPart)),
+          if isinstance(one, DirichletPart | RobinPart | Terminal)),
     ]  # fmt: skip
     times = np.multiply.outer
     return PrismCells(
@@ -169,14 +169,14 @@ def _between_layers(base: CutCells, height: CutInterval, area: Float[np.ndarray,
 
 
 def _to_end(
-    base: CutCells, height: CutInterval, end: int, condition: DirichletPart | RobinPart, number: int,
+    base: CutCells, height: CutInterval, end: int, condition: DirichletPart | RobinPart | Terminal, number: int,
     area: Float[np.ndarray, " cell"],
 ) -> CutLinks:  # fmt: skip
     """One from every column."""
     columns = np.flatnonzero(base.active.ravel())
     first = columns * height.axis.nodes + height.last[end]
     contact, distance = 0.0, max(height.distance(end), SHORTEST * height.axis.spacing)
-    if isinstance(condition, RobinPart):
+    if isinstance(condition, RobinPart | Terminal):
         contact, distance = condition.resistance, height.distance(end)
     length, second = np.full(len(first), distance), np.full(len(first), -1 - number)
     return _upright(base, first, second, area[columns], length, contact, 2 * end - 1)

@@ -100,8 +100,9 @@ class Description:
             remedy = "write outline_heights = [0, 0.12]"
             raise _bad("outline_heights", "a first and a larger last height", heights, remedy)
         on_outline = [term.shape.kind for term in self.loads if term.shape.on_outline]
-        if self.outline is None and (self.parts or on_outline):
-            raise _bad("outline", "the file of the outline", "none", "give outline, or leave out parts and their loads")
+        if self.outline is None and (self.parts or on_outline or heights):
+            remedy = "give outline, or leave out its heights, parts and their loads"
+            raise _bad("outline", "the file of the outline", "none", remedy)
 
     @property
     def dimension(self) -> int:

@@ -1,6 +1,7 @@
 """-∇·(b ∇u) = f on a specimen of any shape: Dirichlet, Neumann, Robin parts and terminals, each with its own data.
 
-Darcy flow, heat conduction, current: the balance of every cell cut by the outline (`nipde.discretisation.cut_cells`).
+Darcy flow, heat conduction, current: the balance of every cell cut by the outline (`nipde.discretisation.cut_cells`;
+over three axes `prism_cells`).
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Conduction:
-    """One specimen: b > 0 at the nodes of the grid, or as a function of x and y."""
+    """One specimen: b > 0 at the nodes of the grid, or as a function of the coordinates."""
 
     cells: CutCells
     coefficient: Float[np.ndarray, "*space"] | Function
@@ -42,16 +43,15 @@ class Conduction:
         """Flow through every link per unit of difference."""
         points = self.cells.points()
         if callable(self.coefficient):
-            at = np.asarray(self.coefficient(points[..., 0], points[..., 1]), dtype=np.float64)
+            at = np.asarray(self.coefficient(*np.moveaxis(points, -1, 0)), dtype=np.float64)
         else:
             grid, nodal = self.cells.grid, np.asarray(self.coefficient, dtype=np.float64)
             grid.check(nodal, leading=())
             check_positive(nodal, "coefficient")
             log = np.log(nodal)
             ends = [axis.length for axis in grid.axes]
-            at = np.exp(multilinear(grid, np.clip(points.reshape(-1, 2), 0, ends)) @ log.ravel()).reshape(
-                points.shape[:-1]
-            )
+            between = multilinear(grid, np.clip(points.reshape(-1, grid.dimension), 0, ends))
+            at = np.exp(between @ log.ravel()).reshape(points.shape[:-1])
         at = np.broadcast_to(at, points.shape[:-1])
         check_positive(at, "coefficient")
         return self.cells.conductances(at)

@@ -19,15 +19,17 @@ WHOLE_UP_TO = 2000
 TOLERANCE = 1e-3
 #: Terms at most.
 MOST = 400
+#: Random loads that a truncation error is estimated from.
+PROBES = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """`left` are the a_r, `right` the b_r; `truncation_error` is ‖K - Σ‖ / ‖K‖, None if unknown."""
+    """`left` are the a_r, `right` the b_r; `truncation_error` is ‖K - Σ‖ / ‖K‖, of large grids an estimate."""
 
     left: Float[ndarray, "rank *space"]
     right: Float[ndarray, "rank *space"]
-    truncation_error: float | None
+    truncation_error: float
 
 
 def factors_of(kernel: Kernel) -> Factors:
@@ -50,9 +52,10 @@ def factors_of(kernel: Kernel) -> Factors:
             rmatvec=lambda x: whole.rmatvec(x.ravel() * root) / root,
             rmatmat=lambda x: whole.rmatmat(x * root[:, None]) / root[:, None],
         )
-        largest = _nearly_largest if grid.dimension == 3 else _largest
+        largest = _by_subspace_iteration if grid.dimension == 3 else _by_lanczos
         left, sizes, right = largest(operator, min(MOST, grid.size - 2))
-        rank, truncation_error = len(sizes), None
+        rank = len(sizes)
+        truncation_error = _estimated_error(operator, (left * sizes, right))
     amounts = np.sqrt(sizes[:rank])
     return Factors(
         (left[:, :rank] * amounts / root[:, None]).T.reshape(rank, *grid.shape),
@@ -61,13 +64,20 @@ def factors_of(kernel: Kernel) -> Factors:
     )
 
 
-def _largest(operator: LinearOperator, count: int) -> tuple[ndarray, ndarray, ndarray]:
+def _estimated_error(operator: LinearOperator, factors: tuple[ndarray, ndarray]) -> float:
+    """‖K - Σ‖ / ‖K‖ in the norm of Frobenius, from images of a few random loads."""
+    loads = np.random.default_rng(1).standard_normal((operator.shape[1], PROBES))
+    images = operator.matmat(loads)
+    return float(np.linalg.norm(images - factors[0] @ (factors[1] @ loads)) / np.linalg.norm(images))
+
+
+def _by_lanczos(operator: LinearOperator, count: int) -> tuple[ndarray, ndarray, ndarray]:
     """Singular values and their vectors, to rounding; one load at a time."""
     left, sizes, right = svds(operator, k=count, random_state=0)
     return left[:, ::-1], sizes[::-1], right[::-1]
 
 
-def _nearly_largest(operator: LinearOperator, count: int) -> tuple[ndarray, ndarray, ndarray]:
+def _by_subspace_iteration(operator: LinearOperator, count: int) -> tuple[ndarray, ndarray, ndarray]:
     """The same by one round of subspace iteration, for kernels that take many loads together: a few % off."""
     start = np.random.default_rng(0).standard_normal((operator.shape[1], count + count // 10))
     basis = np.linalg.qr(operator.matmat(start))[0]

@@ -41,7 +41,7 @@ def prism_figure(measurement: Measurement, specimen: Specimen, pair: int) -> "Fi
         length = unit_text(measurement.units.length, " in ")
         (depth,) = {0, 1, 2} - {along, up}
         place.set(aspect="equal", xlabel=f"{AXES[along]}{length}", ylabel=f"{AXES[up]}{length}")
-        place.set_title(f"seen along {AXES[depth]}", fontsize=9)
+        place.set_title(f"view along {AXES[depth]}", fontsize=9)
         place.margins(0.2)
     unit = unit_text(measurement.units.response, " in ")
     figure.colorbar(drawn, ax=list(places), shrink=0.8, label=f"Response of pair {pair + 1}{unit}")

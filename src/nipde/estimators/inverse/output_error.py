@@ -24,6 +24,7 @@ from nipde.discretisation.link_solver import Inverse, inverse_of
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen
 from nipde.discretisation.subcells import subcells_of
+from nipde.errors import SolverError
 from nipde.estimators.inverse.material_models import MaterialModel, Parameters
 from nipde.estimators.inverse.nuisance import ErrorPatterns
 from nipde.grid import Grid
@@ -295,7 +296,10 @@ def fit(
         step = newton_step(near, state, system)
         following = None
         for halving in range(HALVINGS):
-            trial = _evaluated(model, state.parameters + step * 0.5**halving, fine)
+            try:
+                trial = _evaluated(model, state.parameters + step * 0.5**halving, fine)
+            except SolverError:  # of a coefficient too extreme for multigrid: the step was too long
+                continue
             if _objective(trial, system) < _objective(state, system):
                 following = trial
                 break

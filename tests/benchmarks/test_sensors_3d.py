@@ -1,0 +1,33 @@
+"""Output error on a core whose temperatures come from scikit-fem, on a mesh that follows its rim."""
+
+import numpy as np
+import pytest
+
+from benchmarks import sensors_3d
+from benchmarks.heated_core import CENTRE, HEIGHT, LOW, RADIUS, Heater, points_inside, temperatures
+from nipde.estimators.inverse import sensor_inversion
+
+
+def test_heat_of_one_layer_flows_down_to_the_lower_end():
+    """Far above a heater the temperature is the same everywhere; without sources it grows evenly below."""
+    heater = Heater(0.7, HEIGHT)
+    rng = np.random.default_rng(0)
+    points = points_inside(rng, 40, rim=0.9)
+    (warm,) = temperatures(lambda x, y, z: np.full_like(x, 2.5), [heater], points)
+    low = points[:, 2] < LOW + 0.3 * HEIGHT
+    slope = warm[low] / (points[low, 2] - LOW)
+    # All heat leaves through the lower end: flux = b · slope, on average over the section.
+    turn, up = np.meshgrid(np.linspace(0, 2 * np.pi, 400, endpoint=False), LOW + HEIGHT * (np.arange(400) + 0.5) / 400)
+    at = (CENTRE + RADIUS * np.cos(turn), CENTRE + RADIUS * np.sin(turn), up)
+    total = heater(*at).mean() * 2 * np.pi * RADIUS * HEIGHT
+    assert np.mean(slope) == pytest.approx(total / (2.5 * np.pi * RADIUS**2), rel=0.05)
+
+
+def test_a_layer_is_found_with_bands_that_hold(monkeypatch):
+    monkeypatch.setattr(sensor_inversion, "MATERIAL_3D", 8)
+    monkeypatch.setattr(sensor_inversion, "SOLVER_3D", 20)
+    row = sensors_3d.core("layer", 0)
+    assert row["model"] == "2 phases"
+    assert row["held_out"] < 0.01
+    assert row["log_median"] < 0.02
+    assert min(row["responses_within"], row["material_within"]) > 0.8
