@@ -45,7 +45,7 @@ def prism_figure(measurement: Measurement, specimen: Specimen, pair: int) -> "Fi
         place.margins(0.2)
     unit = unit_text(measurement.units.response, " in ")
     figure.colorbar(drawn, ax=list(places), shrink=0.8, label=f"Response of pair {pair + 1}{unit}")
-    load = "a load inside" if bool(measurement.pairs.loads[pair].any()) else "nothing inside"
+    load = "a load inside" if bool(measurement.pairs.loads[pair].any()) else "no load inside"
     figure.suptitle(f"As understood: {len(points)} readings; pair {pair + 1} has {load}", fontsize=11)
     return figure
 
