@@ -70,7 +70,8 @@ class Row:
         if self.seed == CALIBRATION_SEED:
             return CALIBRATION
         sensors = f"{self.sensors} points" if self.sensors else "lattice"
-        return ", ".join([self.shape, self.loads, sensors, *([self.penalty] if self.penalty else [])])
+        material = [] if self.material == "two phases" else [self.material]
+        return ", ".join([self.shape, self.loads, sensors, *material, *([self.penalty] if self.penalty else [])])
 
 
 def square(rng: np.random.Generator, *, half: bool) -> Specimen:
@@ -121,8 +122,9 @@ LOADS = {"inside": 50, NOT_BEYOND: 50, "outline": 50, "wells": 20}
 ROWS = (
     *(Row(*one) for one in product(SHAPES, ("inside", "outline", "wells"), (0, 40))), Row("blob", NOT_BEYOND, 0),
     Row("plate with hole", NOT_BEYOND, 0),
+    *(Row(*one, 40, material="log-normal") for one in product(SHAPES, ("inside", "outline", "wells"))),
 )  # fmt: skip
-PENALTIES = tuple(replace(row, penalty="total-variation") for row in ROWS)
+PENALTIES = tuple(replace(row, penalty="total-variation") for row in ROWS if row.material == "two phases")
 CALIBRATION = "calibration"
 
 

@@ -165,7 +165,7 @@ def test_units_scale_the_coefficient_and_the_predictions(family):
     assert float(gap.max()) < 1e-5
     assert float(other) < 1e-5
     widths = [high - low for low, high in (scaled.band(7 * held_out.loads), own.band(held_out.loads))]
-    torch.testing.assert_close(widths[0], 1e-3 * widths[1], rtol=1e-4, atol=0)
+    torch.testing.assert_close(widths[0], 1e-3 * widths[1], rtol=5e-4, atol=0)
 
 
 def test_noise_that_is_not_stated_is_found():

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.discretisation.interpolation import Interpolation, isolated
 from nipde.errors import PairsError
+from nipde.estimators.inverse.active_prior import ActivePrior
 from nipde.estimators.inverse.material_models import MaterialModel, MaternField, Parameters
 from nipde.estimators.inverse.nuisance import (
     OUTLYING,
@@ -35,6 +36,8 @@ from nipde.grid import Grid
 
 #: The error of a solver falls at least with this power of the spacing.
 ORDER = 1.5
+#: And with this where the coefficient jumps.
+AT_INTERFACES = 1.0
 #: The variance of the solver's error may be larger by this than it is estimated, in units of itself.
 UNCERTAIN = 2.0
 #: Grids of a material are not made finer than this: the cost of a step grows with the third power of the nodes.
@@ -50,7 +53,7 @@ class Candidate:
     problem: "InverseProblem"
     fit: Fit
     near: Linearised
-    #: JᵀwJ and R on the active parameters.
+    #: JᵀwJ and R on the active parameters, the others integrated out of R.
     curvature: Float[np.ndarray, "active active"]
     precision: Float[np.ndarray, "active active"]
     #: F, the effective number of parameters, with those of errors that have a pattern.
@@ -75,6 +78,13 @@ class Candidate:
     def significant(self) -> bool:
         """Whether χ² is above its expectation by more than chance."""
         return self.excess > SIGNIFICANT * sqrt(2 / self.count)
+
+    @property
+    def solver_error(self) -> Values:
+        """Of every reading, with its sign: by the difference of the two grids, to first order as at interfaces."""
+        problem = self.problem
+        apart = np.where(problem.measured, self.near.predicted - (problem.values - self.fit.residual), 0.0)
+        return problem.distinct(apart) * problem.error_share(AT_INTERFACES)
 
     @property
     def criterion(self) -> float:
@@ -244,9 +254,8 @@ class InverseProblem:
         """
         predicted = self.fine.predicted(model, parameters)
         apart = self.distinct(self.coarse.predicted(model, parameters) - predicted)
-        share = float(np.mean(np.array(self.fine.grid.spacing) / np.array(self.coarse.grid.spacing))) ** ORDER
         usual = 1.5 * float(np.median(np.abs(apart[self.measured])))
-        error = np.hypot(apart, usual) * share / (1 - share)
+        error = np.hypot(apart, usual) * self.error_share(ORDER)
         problem = self._with_system(replace(self.fine.system, nuisance=self.patterns(model, parameters, predicted)))
         residual = problem.residual(model, parameters)
         if self.stated is not None:
@@ -260,6 +269,11 @@ class InverseProblem:
         if "outliers" in self.nuisance:
             deviation = bearing_outliers(deviation, residual)
         return replace(problem.with_noise(deviation), discretisation=error)
+
+    def error_share(self, order: float) -> float:
+        """The error of the fine solver over its difference to the coarse one, if it falls with this power."""
+        share = float(np.mean(np.array(self.fine.grid.spacing) / np.array(self.coarse.grid.spacing))) ** order
+        return share / (1 - share)
 
     def distinct(self, difference: Values) -> Values:
         """What of a difference between predictions counts."""
@@ -323,7 +337,7 @@ class InverseProblem:
         state = self.minimised(model, start, steps=steps)
         near = self.coarse.linearised(model, state.parameters)
         curvature = near.curvature(self.fine.system)
-        precision = model.quadratic(state.parameters)[0][near.active][:, near.active].toarray()
+        precision = ActivePrior.of(model, state.parameters, near.active).precision
         held = np.trace(dense.solve(curvature + precision, precision, assume_a="pos"))
         system = self.fine.system
         effective_dof = len(curvature) - float(held)

@@ -1,7 +1,7 @@
 """Materials of few phases: interfaces are the zeros of level sets φ, log b is constant between them."""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sparse
@@ -21,6 +21,9 @@ from nipde.estimators.inverse.material_models import (
 )  # fmt: skip
 from nipde.grid import Grid
 
+#: w in units of the distance between a solver's points.
+NARROWEST = 0.75
+
 
 @dataclass(frozen=True)
 class LevelSetPhases(MaterialModel):
@@ -29,6 +32,8 @@ class LevelSetPhases(MaterialModel):
     σ rises from 0 to 1 within the width w. The prior wants interfaces of small curvature: ½ λ |Δ φ|² near them.
     """
 
+    #: Far from interfaces level sets stay as they are: there is nothing to extrapolate.
+    extrapolates: ClassVar[bool] = False
     interfaces: int = 1
     #: λ.
     stiffness: float = 0.1
@@ -51,6 +56,10 @@ class LevelSetPhases(MaterialModel):
             heights.append(share[:, None])
         derivative = sparse.hstack([*columns, sparse.csr_array(np.hstack(heights))], format="csr")
         return log, derivative
+
+    def resolved(self, spacing: float) -> Self:
+        """Interfaces as narrow as the points can carry: their width makes the more conductive phase more so."""
+        return replace(self, width=NARROWEST * spacing)
 
     def moved(self, parameters: Parameters, *, to: Grid) -> tuple[Self, Parameters]:
         """Level sets interpolated, in units of the other spacing."""

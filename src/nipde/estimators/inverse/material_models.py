@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import gamma, pi
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sparse
@@ -38,6 +38,8 @@ TINY = 1e-6
 class MaterialModel(ABC):
     """Fields at the nodes of `grid`, and what is made of them."""
 
+    #: Whether parameters that no reading depends on take what the prior expects beside the others, or stay.
+    extrapolates: ClassVar[bool] = True
     grid: Grid
 
     @abstractmethod
@@ -61,6 +63,10 @@ class MaterialModel(ABC):
     @abstractmethod
     def log_variance(self, parameters: Parameters, interpolation: sparse.csr_array, variance: VarianceOf) -> AtPoints:
         """Of log b at points, from the variances of linear forms of the parameters."""
+
+    def resolved(self, spacing: float) -> Self:
+        """As a solver sees it whose points are so far apart, in units of the nodes' spacing."""
+        return self
 
     def at_nodes(self, parameters: Parameters) -> Float[np.ndarray, " node"]:
         """log b at the nodes."""

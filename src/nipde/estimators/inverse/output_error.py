@@ -25,6 +25,7 @@ from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen
 from nipde.discretisation.subcells import subcells_of
 from nipde.errors import SolverError
+from nipde.estimators.inverse.active_prior import ActivePrior
 from nipde.estimators.inverse.material_models import MaterialModel, Parameters
 from nipde.estimators.inverse.nuisance import ErrorPatterns
 from nipde.grid import Grid
@@ -145,6 +146,7 @@ class LinkSolver(Solver):
         self.grid, self.system, self.interpolation = grid, system, interpolation
         self.subcells = subcells_of(grid, nodes, per_axis, system.specimen)
         self.domain = self.subcells.domain
+        self.resolution = float(np.mean(np.array(grid.spacing) / np.array(nodes.spacing))) / per_axis
         self.links = self.domain.links
         self.difference = self.links.difference[:, self.links.unknown].tocsr()
         at = system.sensors.matrix(grid)
@@ -164,12 +166,13 @@ class LinkSolver(Solver):
 
     def conductances(self, model: MaterialModel, parameters: Parameters) -> Float[np.ndarray, " link"]:
         """Of every link."""
-        log, _ = model.log_coefficient(parameters, self.subcells.interpolation)
+        log, _ = model.resolved(self.resolution).log_coefficient(parameters, self.subcells.interpolation)
         return self.subcells.conductances(log)[0]
 
     def slopes(self, model: MaterialModel, parameters: Parameters) -> tuple[np.ndarray, sparse.csr_array]:
         """By the points around every link."""
-        log, by_parameters = model.log_coefficient(parameters, self.subcells.interpolation)
+        resolved = model.resolved(self.resolution)
+        log, by_parameters = resolved.log_coefficient(parameters, self.subcells.interpolation)
         conductances, slopes = self.subcells.conductances(log)
         return conductances, (self.subcells.gathered(slopes) @ by_parameters).tocsr()
 
@@ -313,15 +316,14 @@ def fit(
 
 
 def newton_step(near: Linearised, state: Fit, system: Readings) -> Parameters:
-    """-(JᵀwJ + R)⁻¹ gradient, of bounded length; parameters that change nothing follow the prior."""
-    precision, slope = state.model.quadratic(state.parameters)
-    active = near.active
+    """-(JᵀwJ + R)⁻¹ gradient, of bounded length; parameters that change nothing follow the prior, or stay."""
+    prior = ActivePrior.of(state.model, state.parameters, near.active)
     curvature = near.curvature(system, precision=np.float32 if system.nuisance is None else np.float64)
     curvature[np.diag_indices_from(curvature)] *= 1 + ROUNDING
-    total = curvature + precision[active][:, active].toarray()
-    gradient = near.gradient(system.weighted(state.residual)) + slope
-    step = np.zeros(len(gradient))
-    step[active] = -dense.solve(total, gradient[active], assume_a="pos", overwrite_a=True, check_finite=False)
+    total = curvature + prior.precision
+    gradient = near.gradient(system.weighted(state.residual))[near.active] + prior.slope
+    of_active = -dense.solve(total, gradient, assume_a="pos", overwrite_a=True, check_finite=False)
+    step = prior.step(of_active, size=len(state.parameters))
     return step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
 
 

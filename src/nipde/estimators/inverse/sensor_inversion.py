@@ -252,7 +252,6 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
     """With posterior and bands; `others` explain the readings, too."""
     model, parameters, problem, solver = best.fit.model, best.fit.parameters, best.problem, best.problem.fine
     assert isinstance(solver, LinkSolver)
-    at_points, _ = model.log_coefficient(parameters, solver.subcells.interpolation)
     chi_square, count, expected = best.fit.chi_square, problem.count, best.expected
     noise, solver_error = (
         float(np.median(values[problem.measured])) for values in (problem.deviation, problem.discretisation)
@@ -283,6 +282,6 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
     }  # fmt: skip
     bands = PredictionBands(LEVELS, of_responses[:, None].expand(-1, 2), test, of_material)
     return RefinedLaw(
-        problem.pairs.grid, solver.domain, solver.subcells.conductances(at_points)[0], solver.interpolation,
+        problem.pairs.grid, solver.domain, solver.conductances(model, parameters), solver.interpolation,
         lambda points: model.at(parameters, points), posterior, bands, summary, solver.system.known,
     )  # fmt: skip

@@ -15,6 +15,7 @@ from nipde.discretisation.interpolation import Interpolation, multilinear
 from nipde.discretisation.link_solver import Inverse
 from nipde.discretisation.load_case import LoadCase
 from nipde.estimators.inverse.inverse_problem import Candidate
+from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.output_error import Fit, LinkSolver
 from nipde.grid import Grid
 
@@ -107,8 +108,18 @@ class SensorPosterior:
         return self._summed(rows[:, self.best.near.active].T.toarray())
 
     def _summed(self, columns: Float[np.ndarray, "active column"]) -> Float[np.ndarray, " column"]:
-        """Variance of every column's product with the parameters."""
-        return np.sum(dense.solve_triangular(self._root, columns, lower=True, check_finite=False) ** 2, axis=0)
+        """Variance of every column's product with the parameters, with what the solver's error does to it."""
+        spread = dense.solve_triangular(self._root, columns, lower=True, check_finite=False)
+        return np.sum(spread**2, axis=0) + (self._shift @ columns) ** 2
+
+    @cached_property
+    def _shift(self) -> Float[np.ndarray, " active"]:
+        """How far the solver's error at interfaces moves the parameters: (JᵀwJ + R)⁻¹ Jᵀw of it."""
+        near, system = self.best.near, self.best.problem.fine.system
+        if not (isinstance(self.best.fit.model, LevelSetPhases) and isinstance(near.solver, LinkSolver)):
+            return np.zeros(len(near.active))  # bands of solids are calibrated without it
+        moved = near.gradient(system.weighted(self.best.solver_error))[near.active]
+        return np.asarray(dense.cho_solve((self._root, True), moved, check_finite=False))
 
     @cached_property
     def _root(self) -> Float[np.ndarray, "active active"]:
