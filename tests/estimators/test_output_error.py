@@ -255,3 +255,34 @@ def test_a_box_that_is_not_square_has_the_same_derivatives():
     near = solver.linearised(model, parameters)
     up, down = (np.sum(solver.predicted(model, parameters + step * direction) ** 2) / 2 for step in (1e-5, -1e-5))
     assert float(near.gradient(-near.predicted) @ direction) == pytest.approx((up - down) / 2e-5, rel=1e-6)
+
+
+def test_a_step_that_rounding_spoils_is_taken_in_double_precision():
+    """A level weighs 10⁶ times as much as a level set: in single precision its rounding is below 0 elsewhere."""
+    size = NODES.size
+    exact = np.zeros((size, size))
+    exact[0, 0] = 1e6
+
+    asked = []
+
+    class Near:
+        active = np.arange(size)
+
+        def gradient(self, weighted):
+            return np.ones(size)
+
+        def curvature(self, system, *, precision):
+            asked.append(precision)
+            return exact - (10.0 * np.eye(size) if precision is np.float32 else 0.0)
+
+    class System:
+        nuisance = None
+
+        def weighted(self, residual):
+            return residual
+
+    model = MaternField(NODES, deviation=30.0)
+    state = output_error.Fit(model, np.zeros(size), 1.0, 0.0, np.zeros(1))
+    step = output_error.newton_step(Near(), state, System())
+    assert asked == [np.float32, np.float64]
+    assert np.isfinite(step).all()

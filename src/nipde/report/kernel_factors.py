@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy import ndarray
-from scipy.sparse.linalg import LinearOperator, svds
+from scipy.sparse.linalg import LinearOperator
 from torch import Tensor, nn
 from torch.export import Dim
 
@@ -52,8 +52,7 @@ def factors_of(kernel: Kernel) -> Factors:
             rmatvec=lambda x: whole.rmatvec(x.ravel() * root) / root,
             rmatmat=lambda x: whole.rmatmat(x * root[:, None]) / root[:, None],
         )
-        largest = _by_subspace_iteration if grid.dimension == 3 else _by_lanczos
-        left, sizes, right = largest(operator, min(MOST, grid.size - 2))
+        left, sizes, right = _by_subspace_iteration(operator, min(MOST, grid.size - 2))
         rank = len(sizes)
         truncation_error = _estimated_error(operator, (left * sizes, right))
     amounts = np.sqrt(sizes[:rank])
@@ -71,15 +70,9 @@ def _estimated_error(operator: LinearOperator, factors: tuple[ndarray, ndarray])
     return float(np.linalg.norm(images - factors[0] @ (factors[1] @ loads)) / np.linalg.norm(images))
 
 
-def _by_lanczos(operator: LinearOperator, count: int) -> tuple[ndarray, ndarray, ndarray]:
-    """Singular values and their vectors, to rounding; one load at a time."""
-    left, sizes, right = svds(operator, k=count, random_state=0)
-    return left[:, ::-1], sizes[::-1], right[::-1]
-
-
 def _by_subspace_iteration(operator: LinearOperator, count: int) -> tuple[ndarray, ndarray, ndarray]:
-    """The same by one round of subspace iteration, for kernels that take many loads together: a few % off."""
-    start = np.random.default_rng(0).standard_normal((operator.shape[1], count + count // 10))
+    """Largest singular values and their vectors by one round of subspace iteration, loads together: a few % off."""
+    start = np.random.default_rng(0).standard_normal((operator.shape[1], count + count // 10 + 10))
     basis = np.linalg.qr(operator.matmat(start))[0]
     basis = np.linalg.qr(operator.matmat(np.linalg.qr(operator.rmatmat(basis))[0]))[0]
     left, sizes, right = np.linalg.svd(operator.rmatmat(basis).T, full_matrices=False)

@@ -318,11 +318,18 @@ def fit(
 def newton_step(near: Linearised, state: Fit, system: Readings) -> Parameters:
     """-(JᵀwJ + R)⁻¹ gradient, of bounded length; parameters that change nothing follow the prior, or stay."""
     prior = ActivePrior.of(state.model, state.parameters, near.active)
-    curvature = near.curvature(system, precision=np.float32 if system.nuisance is None else np.float64)
-    curvature[np.diag_indices_from(curvature)] *= 1 + ROUNDING
-    total = curvature + prior.precision
     gradient = near.gradient(system.weighted(state.residual))[near.active] + prior.slope
-    of_active = -dense.solve(total, gradient, assume_a="pos", overwrite_a=True, check_finite=False)
+
+    def solved(precision: type[np.floating]) -> Float[np.ndarray, " active"]:
+        curvature = near.curvature(system, precision=precision)
+        curvature[np.diag_indices_from(curvature)] *= 1 + ROUNDING
+        total = curvature + prior.precision
+        return -np.asarray(dense.solve(total, gradient, assume_a="pos", overwrite_a=True, check_finite=False))
+
+    try:
+        of_active = solved(np.float32 if system.nuisance is None else np.float64)
+    except np.linalg.LinAlgError:  # parameters of very different weight
+        of_active = solved(np.float64)
     step = prior.step(of_active, size=len(state.parameters))
     return step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
 
