@@ -42,6 +42,9 @@ AT_INTERFACES = 1.0
 UNCERTAIN = 2.0
 #: Grids of a material are not made finer than this: the cost of a step grows with the third power of the nodes.
 MOST_NODES = 5000
+#: How much finer the grid of a material is made where that is needed; a solver's error below this share of the size of
+#: the readings is small enough.
+FINER, COARSE = 1.5, 0.002
 #: χ² so many of its deviations above its expectation is no chance.
 SIGNIFICANT = 3.0
 
@@ -150,8 +153,8 @@ class InverseProblem:
             LinkSolver(fine, system, nodes=nodes, per_axis=2, interpolation=interpolation),
         )
 
-    def _on(self, nodes: Grid, interpolation: Interpolation) -> Self:
-        coarse, fine = self.solvers(self.fine.system, nodes, self.fine.grid, interpolation)
+    def _on(self, nodes: Grid, interpolation: Interpolation, *, solver: int = 1) -> Self:
+        coarse, fine = self.solvers(self.fine.system, nodes, self.fine.grid.refine(solver), interpolation)
         return replace(self, nodes=nodes, coarse=coarse, fine=fine)
 
     @property
@@ -215,9 +218,16 @@ class InverseProblem:
         problem = InverseProblem(pairs, self.nodes, *solvers, deviation, none, self.nuisance)
         return problem.with_errors_beside(found.fit.model, found.fit.parameters, effective_dof=found.effective_dof)
 
-    def refined(self, factor: float) -> "InverseProblem":
-        """On a finer grid of the material."""
-        return self._on(resampled(self.nodes, factor), self._interpolation)
+    def refined(self, factor: float, *, solver: int = 1) -> "InverseProblem":
+        """On a finer grid of the material, and on one of the solver with so many times its intervals."""
+        return self._on(resampled(self.nodes, factor), self._interpolation, solver=solver)
+
+    @property
+    def too_coarse(self) -> bool:
+        """Whether the solver's error is as large as the noise: narrow places need more cells; and more are possible."""
+        noise = self.deviation if self.stated is None else self.stated
+        error, beside = (float(np.median(values[self.measured])) for values in (self.discretisation, noise))
+        return error > max(beside / 2, COARSE * self.size) and resampled(self.nodes, FINER).size <= MOST_NODES
 
     def with_noise(self, deviation: Values) -> "InverseProblem":
         """With other deviations."""

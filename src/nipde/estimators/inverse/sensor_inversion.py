@@ -5,7 +5,8 @@
 3. The model of least n log (χ² / (1 - F/n)) + F log n is taken: F = tr (JᵀwJ + R)⁻¹ JᵀwJ, its effective parameters.
 4. If it is the Matérn field, and explains the readings, longer correlations are tried.
 5. Models that explain the readings as well widen the bands by how far they are from it.
-6. Where χ² is still above what n readings allow, the grid of the material is made finer, once.
+6. Where χ² is still above what n readings allow, the grid of the material is made finer, once; and both grids at the
+   start where the solver's error is as large as the noise.
 
 The error of the solver is estimated from two grids and added to the noise. Noise that is not stated is estimated from
 the residuals of the smooth field, which hold both.
@@ -23,7 +24,7 @@ from scipy.stats import norm
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.estimators.inverse.band_factors import LEVELS, Case, factors_of
-from nipde.estimators.inverse.inverse_problem import Candidate, InverseProblem
+from nipde.estimators.inverse.inverse_problem import FINER, Candidate, InverseProblem
 from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.material_models import Homogeneous, JumpPenalty, MaterialModel, MaternField, Penalty
 from nipde.estimators.inverse.nuisance import NuisanceKind
@@ -52,9 +53,9 @@ ENOUGH = 1.1
 #: A model is left out of the bands if its criterion is larger by this, unless that of Akaike prefers it. Between right
 #: and wrong models it was above 300 for full fields and for 30 sensors, and 60 where 30 points misled it.
 DECISIVE = 150.0
-#: How much finer the grid of a material is made where χ² is above its expectation. Phases are before they are compared,
-#: if χ² is below this: readings with little noise need interfaces of a finer grid.
-FINER, NEAR = 1.5, 4.0
+#: The grid of a material is made finer where χ² is above its expectation. Phases are before they are compared, if χ² is
+#: below this: readings with little noise need interfaces of a finer grid.
+NEAR = 4.0
 #: z-scores above it are outliers.
 LIMIT = 4.0
 #: ε and the weights τ that are compared.
@@ -192,6 +193,10 @@ class SensorInversion:
             roughly = problem.with_noise(np.full(problem.values.shape, stage * problem.size))
             parameters = roughly.minimised(model, parameters, steps=4, tolerance=0.02, coarse=coarse).parameters
         problem = problem.with_better_interpolation(model, parameters).with_errors_beside(model, parameters)
+        if problem.too_coarse:
+            problem = problem.refined(FINER, solver=2)
+            model, parameters = model.moved(parameters, to=problem.nodes)
+            problem = problem.with_errors_beside(model, parameters)
         state = problem.minimised(model, parameters, steps=6)
         problem, parameters = problem.reconsidered(state)
         found = problem.candidate(model, parameters, steps=3)
