@@ -1,0 +1,39 @@
+"""The grids that one system is computed on."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from benchmarks import specimens
+from nipde.estimators.inverse.inverse_problem import MOST_NODES, InverseProblem
+
+
+@cache
+def problem(material):
+    """Readings of rms `size` with 1 % noise."""
+    pairs = specimens.experiment_of(specimens.Row("disc", "inside", 40), 0).pairs
+    return InverseProblem.of(pairs, material=material, solver=40)
+
+
+@pytest.mark.parametrize(
+    ("error", "material", "too_coarse"),
+    [(0.002, 20, False), (0.006, 20, True), (0.006, int(MOST_NODES**0.5), False)],
+    ids=["below the noise", "as large as the noise", "no finer grid is possible"],
+)
+def test_a_grid_is_too_coarse_if_its_error_is_as_large_as_the_noise(error, material, too_coarse):
+    one = problem(material)
+    assert replace(one, discretisation=np.full(one.values.shape, error * one.size)).too_coarse is too_coarse
+
+
+def test_exact_readings_do_not_ask_for_less_error_than_matters():
+    one = problem(20)
+    exact = replace(one, pairs=replace(one.pairs, noise=1e-9 * one.size))
+    assert not replace(exact, discretisation=np.full(one.values.shape, 0.001 * one.size)).too_coarse
+
+
+def test_both_grids_are_refined():
+    finer = problem(20).refined(1.5, solver=2)
+    assert finer.nodes.shape == (31, 31)
+    assert finer.fine.grid.shape == (81, 81)
