@@ -54,14 +54,14 @@ def outlines(measured: dict[str, Any]) -> str:
 def specimens(measured: dict[str, Any]) -> str:
     """Sensors to material on other shapes."""
     head = (
-        "shape", "material", "loads", "sensors", "systems", "held out", "worst", "bands of 90 % hold: responses", "coefficient",
-        "mean abs log b", "phases", "χ²", "alarms", "held out, total variation", "processor time",
+        "shape", "material", "loads", "sensors", "systems", "held out", "worst", "bands of 90 % hold: responses",
+        "coefficient", "mean abs log b", "phases", "χ²", "alarms", "held out, total variation", "processor time",
     )  # fmt: skip
     others = {row["row"].removesuffix(", total-variation"): row for row in measured["rows"] if row["penalty"]}
     rows = [
-        (row["shape"], row["material"], row["loads"], str(row["sensors"] or "lattice"), str(row["systems"]), percent(row["held_out"]),
-         percent(row["held_out_worst"]), _calibrated(row, "within"), _calibrated(row, "material_within"),
-         f"{row['log_mean']:.3f}",
+        (row["shape"], row["material"], row["loads"], str(row["sensors"] or "lattice"), str(row["systems"]),
+         percent(row["held_out"]), percent(row["held_out_worst"]), _calibrated(row, "within"),
+         _calibrated(row, "material_within"), f"{row['log_mean']:.3f}",
          f"{100 * row['phases_inside']:.1f} %" if row["material"] == "two phases" else "–", f"{row['chi_square']:.2f}",
          f"{round(row['rings'] * row['systems'])}",
          f"{percent(other['held_out'])} ({other['systems']})" if (other := others.get(row["row"])) else "",
