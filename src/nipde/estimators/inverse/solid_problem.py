@@ -175,8 +175,13 @@ class SolidProblem(InverseProblem):
         assert isinstance(self.fine, SolidSolver)
         return replace(self, coarse=self.coarse.with_poisson(poisson), fine=self.fine.with_poisson(poisson))
 
-    def _on(self, nodes: Grid, interpolation: Interpolation) -> Self:
-        return super()._on(nodes, interpolation).with_poisson(self.poisson)
+    @property
+    def too_coarse(self) -> bool:
+        """Bands of solids are calibrated on the grids as they are."""
+        return False
+
+    def _on(self, nodes: Grid, interpolation: Interpolation, *, solver: int = 1) -> Self:
+        return super()._on(nodes, interpolation, solver=solver).with_poisson(self.poisson)
 
     def with_errors_beside(
         self, model: MaterialModel, parameters: Parameters, *, effective_dof: float = 0.0
