@@ -81,7 +81,7 @@ class SensorInversion:
     """Pairs to the kernel of Darcy's law, from any sensors; nodes that the mask hides are none.
 
     `phases` are the numbers of phases that are tried besides a smooth material; `material` and `solver` the intervals
-    of the problem's grids, by default those that suit the number of axes.
+    of the problem's grids, by default those that suit the number of axes and the solver's error.
     """
 
     #: Takes readings of sensors as they are.
@@ -193,7 +193,7 @@ class SensorInversion:
             roughly = problem.with_noise(np.full(problem.values.shape, stage * problem.size))
             parameters = roughly.minimised(model, parameters, steps=4, tolerance=0.02, coarse=coarse).parameters
         problem = problem.with_better_interpolation(model, parameters).with_errors_beside(model, parameters)
-        if problem.too_coarse:
+        if problem.too_coarse and self.material is None and self.solver is None:
             problem = problem.refined(FINER, solver=2)
             model, parameters = model.moved(parameters, to=problem.nodes)
             problem = problem.with_errors_beside(model, parameters)
