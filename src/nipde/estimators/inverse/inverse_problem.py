@@ -12,7 +12,7 @@ from jaxtyping import Float
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.discretisation.interpolation import Interpolation, isolated
 from nipde.errors import PairsError
-from nipde.estimators.inverse.active_prior import ActivePrior
+from nipde.estimators.inverse.marginal_prior import MarginalPrior
 from nipde.estimators.inverse.material_models import MaterialModel, MaternField, Parameters
 from nipde.estimators.inverse.nuisance import (
     OUTLYING,
@@ -42,6 +42,8 @@ AT_INTERFACES = 1.0
 UNCERTAIN = 2.0
 #: Grids of a material are not made finer than this: the cost of a step grows with the third power of the nodes.
 MOST_NODES = 5000
+#: Nor is the solver's grid, of which a direct factorisation is held.
+MOST_UNKNOWNS = 300_000
 #: How much finer the grid of a material is made where that is needed; a solver's error below this share of the size of
 #: the readings is small enough.
 FINER, COARSE = 1.5, 0.002
@@ -226,8 +228,9 @@ class InverseProblem:
     def too_coarse(self) -> bool:
         """Whether the solver's error is as large as the noise: narrow places need more cells; and more are possible."""
         noise = self.deviation if self.stated is None else self.stated
-        error, beside = (float(np.median(values[self.measured])) for values in (self.discretisation, noise))
-        return error > max(beside / 2, COARSE * self.size) and resampled(self.nodes, FINER).size <= MOST_NODES
+        error, usual = (float(np.median(values[self.measured])) for values in (self.discretisation, noise))
+        possible = resampled(self.nodes, FINER).size <= MOST_NODES and self.fine.grid.refine(2).size <= MOST_UNKNOWNS
+        return error > max(usual / 2, COARSE * self.size) and possible
 
     def with_noise(self, deviation: Values) -> "InverseProblem":
         """With other deviations."""
@@ -347,7 +350,7 @@ class InverseProblem:
         state = self.minimised(model, start, steps=steps)
         near = self.coarse.linearised(model, state.parameters)
         curvature = near.curvature(self.fine.system)
-        precision = ActivePrior.of(model, state.parameters, near.active).precision
+        precision = MarginalPrior.of(model, state.parameters, near.active).precision
         held = np.trace(dense.solve(curvature + precision, precision, assume_a="pos"))
         system = self.fine.system
         effective_dof = len(curvature) - float(held)

@@ -21,7 +21,7 @@ from nipde.estimators.inverse.material_models import (
 )  # fmt: skip
 from nipde.grid import Grid
 
-#: w in units of the distance between a solver's points.
+#: w in units of the distance between a solver's integration points.
 NARROWEST = 0.75
 
 
@@ -57,8 +57,8 @@ class LevelSetPhases(MaterialModel):
         derivative = sparse.hstack([*columns, sparse.csr_array(np.hstack(heights))], format="csr")
         return log, derivative
 
-    def resolved(self, spacing: float) -> Self:
-        """Interfaces as narrow as the points can carry: their width makes the more conductive phase more so."""
+    def at_resolution(self, spacing: float) -> Self:
+        """Interfaces as narrow as the points resolve: a wide transition biases the level of the conductive phase."""
         return replace(self, width=NARROWEST * spacing)
 
     def moved(self, parameters: Parameters, *, to: Grid) -> tuple[Self, Parameters]:

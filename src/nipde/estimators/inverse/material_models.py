@@ -38,7 +38,7 @@ TINY = 1e-6
 class MaterialModel(ABC):
     """Fields at the nodes of `grid`, and what is made of them."""
 
-    #: Whether parameters that no reading depends on take what the prior expects beside the others, or stay.
+    #: Whether parameters that no reading depends on take their conditional mean in the prior, or stay.
     extrapolates: ClassVar[bool] = True
     grid: Grid
 
@@ -64,8 +64,8 @@ class MaterialModel(ABC):
     def log_variance(self, parameters: Parameters, interpolation: sparse.csr_array, variance: VarianceOf) -> AtPoints:
         """Of log b at points, from the variances of linear forms of the parameters."""
 
-    def resolved(self, spacing: float) -> Self:
-        """As a solver sees it whose points are so far apart, in units of the nodes' spacing."""
+    def at_resolution(self, spacing: float) -> Self:
+        """For a solver whose integration points are so far apart, in units of the nodes' spacing."""
         return self
 
     def at_nodes(self, parameters: Parameters) -> Float[np.ndarray, " node"]:

@@ -25,7 +25,7 @@ from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen
 from nipde.discretisation.subcells import subcells_of
 from nipde.errors import SolverError
-from nipde.estimators.inverse.active_prior import ActivePrior
+from nipde.estimators.inverse.marginal_prior import MarginalPrior
 from nipde.estimators.inverse.material_models import MaterialModel, Parameters
 from nipde.estimators.inverse.nuisance import ErrorPatterns
 from nipde.grid import Grid
@@ -166,12 +166,12 @@ class LinkSolver(Solver):
 
     def conductances(self, model: MaterialModel, parameters: Parameters) -> Float[np.ndarray, " link"]:
         """Of every link."""
-        log, _ = model.resolved(self.resolution).log_coefficient(parameters, self.subcells.interpolation)
+        log, _ = model.at_resolution(self.resolution).log_coefficient(parameters, self.subcells.interpolation)
         return self.subcells.conductances(log)[0]
 
     def slopes(self, model: MaterialModel, parameters: Parameters) -> tuple[np.ndarray, sparse.csr_array]:
         """By the points around every link."""
-        resolved = model.resolved(self.resolution)
+        resolved = model.at_resolution(self.resolution)
         log, by_parameters = resolved.log_coefficient(parameters, self.subcells.interpolation)
         conductances, slopes = self.subcells.conductances(log)
         return conductances, (self.subcells.gathered(slopes) @ by_parameters).tocsr()
@@ -317,7 +317,7 @@ def fit(
 
 def newton_step(near: Linearised, state: Fit, system: Readings) -> Parameters:
     """-(JᵀwJ + R)⁻¹ gradient, of bounded length; parameters that change nothing follow the prior, or stay."""
-    prior = ActivePrior.of(state.model, state.parameters, near.active)
+    prior = MarginalPrior.of(state.model, state.parameters, near.active)
     gradient = near.gradient(system.weighted(state.residual))[near.active] + prior.slope
 
     def solved(precision: type[np.floating]) -> Float[np.ndarray, " active"]:

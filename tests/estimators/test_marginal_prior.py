@@ -1,12 +1,12 @@
-"""Parameters that no reading depends on are integrated out of the prior, and follow it; those of level sets stay."""
+"""Parameters that no reading depends on are integrated out of the prior and take their conditional mean."""
 
 import numpy as np
 import pytest
 
 from benchmarks import specimens
 from nipde import Grid
-from nipde.estimators.inverse.active_prior import ActivePrior
 from nipde.estimators.inverse.level_sets import LevelSetPhases
+from nipde.estimators.inverse.marginal_prior import MarginalPrior
 from nipde.estimators.inverse.material_models import JumpPenalty, MaternField
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 
@@ -19,14 +19,14 @@ def test_the_precision_is_that_of_the_marginal_distribution(model):
     state = np.random.default_rng(0).standard_normal(GRID.size)
     covariance = np.linalg.inv(model.quadratic(state)[0].toarray())
     expected = np.linalg.inv(covariance[np.ix_(ACTIVE, ACTIVE)])
-    found = ActivePrior.of(model, state, ACTIVE).precision
+    found = MarginalPrior.of(model, state, ACTIVE).precision
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
 
 
 def test_after_a_step_the_others_are_where_the_prior_wants_them():
     model, rng = MaternField(GRID), np.random.default_rng(1)
     state = rng.standard_normal(GRID.size)
-    prior = ActivePrior.of(model, state, ACTIVE)
+    prior = MarginalPrior.of(model, state, ACTIVE)
     moved = state + prior.step(rng.standard_normal(len(ACTIVE)), size=GRID.size)
     precision, before = model.quadratic(state)
     slope = before + precision @ (moved - state)
@@ -37,7 +37,7 @@ def test_after_a_step_the_others_are_where_the_prior_wants_them():
 def test_level_sets_stay():
     model = LevelSetPhases(GRID)
     state = model.start(GRID.coordinates[0].ravel())
-    step = ActivePrior.of(model, state, ACTIVE).step(np.ones(len(ACTIVE)), size=len(state))
+    step = MarginalPrior.of(model, state, ACTIVE).step(np.ones(len(ACTIVE)), size=len(state))
     assert np.count_nonzero(step) == len(ACTIVE)
 
 
