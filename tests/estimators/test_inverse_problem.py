@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import specimens
 from nipde.estimators.inverse.inverse_problem import MOST_NODES, InverseProblem
+from nipde.estimators.inverse.material_models import MaternField
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 
 
@@ -32,6 +33,19 @@ def test_exact_readings_do_not_ask_for_less_error_than_matters():
     one = problem(20)
     exact = replace(one, pairs=replace(one.pairs, noise=1e-9 * one.size))
     assert not replace(exact, discretisation=np.full(one.values.shape, 0.001 * one.size)).too_coarse
+
+
+@pytest.mark.parametrize(("noise", "points"), [(0.0, 4), (0.001, 4), (0.01, 2), (None, 2)])
+def test_almost_exact_readings_are_computed_with_more_points_per_cell(noise, points):
+    one = problem(20)
+    pairs = replace(one.pairs, noise=None if noise is None else noise * one.size)
+    found = InverseProblem.of(pairs, material=20, solver=40)
+    for same in (found, found.refined(1.5), found.with_pairs(pairs, found.candidate(*smooth(found), steps=1))):
+        assert same.fine.subcells.per_axis == points
+
+
+def smooth(found):
+    return MaternField(found.nodes), np.full(found.nodes.size, found.log_constant())
 
 
 def test_both_grids_are_refined():

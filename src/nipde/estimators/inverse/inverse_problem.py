@@ -47,6 +47,8 @@ MOST_UNKNOWNS = 300_000
 #: How much finer the grid of a material is made where that is needed; a solver's error below this share of the size of
 #: the readings is small enough.
 FINER, COARSE = 1.5, 0.002
+#: Points per axis of a cell of the solver where the coefficient is taken: usually, and where the noise is below COARSE.
+USUAL_POINTS, EXACT_POINTS = 2, 4
 #: χ² so many of its deviations above its expectation is no chance.
 SIGNIFICANT = 3.0
 
@@ -135,6 +137,8 @@ class InverseProblem:
     discretisation: Values
     #: Errors that the readings may have beside noise.
     nuisance: tuple[NuisanceKind, ...] = ()
+    #: Of a cell of the fine solver, per axis.
+    points: int = USUAL_POINTS
 
     @classmethod
     def of(cls, pairs: SensorPairs, *, material: int, solver: int, nuisance: tuple[NuisanceKind, ...] = ()) -> Self:
@@ -143,20 +147,24 @@ class InverseProblem:
         mean = float(np.prod([axis.intervals for axis in grid.axes]) ** (1 / grid.dimension))
         system, deviation, none = _system(pairs)
         nodes, fine = resampled(grid, material / mean), grid.refine(max(1, ceil(solver / mean - 1e-9)))
-        points = bool(system.loads.any()) and np.array_equal(isolated(system.loads, grid), system.loads != 0)
-        solvers = cls.solvers(system, nodes, fine, "points" if points else "spline")
-        return cls(pairs, nodes, *solvers, deviation, none, nuisance)
+        sources = bool(system.loads.any()) and np.array_equal(isolated(system.loads, grid), system.loads != 0)
+        points = EXACT_POINTS if grid.dimension == 2 and _almost_exact(pairs) else USUAL_POINTS
+        solvers = cls.solvers(system, nodes, fine, "points" if sources else "spline", points)
+        return cls(pairs, nodes, *solvers, deviation, none, nuisance, points)
 
     @staticmethod
-    def solvers(system: Any, nodes: Grid, fine: Grid, interpolation: Interpolation) -> tuple[Solver, Solver]:
+    def solvers(
+        system: Any, nodes: Grid, fine: Grid, interpolation: Interpolation, points: int
+    ) -> tuple[Solver, Solver]:
         """Of derivatives and of residuals."""
         return (
             LinkSolver(nodes, system, nodes=nodes, per_axis=3, interpolation=interpolation),
-            LinkSolver(fine, system, nodes=nodes, per_axis=2, interpolation=interpolation),
+            LinkSolver(fine, system, nodes=nodes, per_axis=points, interpolation=interpolation),
         )
 
     def _on(self, nodes: Grid, interpolation: Interpolation, *, solver: int = 1) -> Self:
-        coarse, fine = self.solvers(self.fine.system, nodes, self.fine.grid.refine(solver), interpolation)
+        finer = self.fine.grid.refine(solver)
+        coarse, fine = self.solvers(self.fine.system, nodes, finer, interpolation, self.points)
         return replace(self, nodes=nodes, coarse=coarse, fine=fine)
 
     @property
@@ -216,8 +224,8 @@ class InverseProblem:
     def with_pairs(self, pairs: SensorPairs, found: Candidate) -> "InverseProblem":
         """Other readings of the same material on the same grids; deviations beside what was found."""
         system, deviation, none = _system(pairs)
-        solvers = self.solvers(system, self.nodes, self.fine.grid, self._interpolation)
-        problem = InverseProblem(pairs, self.nodes, *solvers, deviation, none, self.nuisance)
+        solvers = self.solvers(system, self.nodes, self.fine.grid, self._interpolation, self.points)
+        problem = InverseProblem(pairs, self.nodes, *solvers, deviation, none, self.nuisance, self.points)
         return problem.with_errors_beside(found.fit.model, found.fit.parameters, effective_dof=found.effective_dof)
 
     def refined(self, factor: float, *, solver: int = 1) -> "InverseProblem":
@@ -356,6 +364,14 @@ class InverseProblem:
         effective_dof = len(curvature) - float(held)
         effective_dof += 0.0 if system.nuisance is None else system.nuisance.dof(system.weights)
         return Candidate(self, state, near, curvature, precision, effective_dof)
+
+
+def _almost_exact(pairs: SensorPairs) -> bool:
+    """Whether the stated noise is small: interfaces then need more points than cells of the solver."""
+    if pairs.noise is None:
+        return False
+    readings = pairs.readings[pairs.readings.isfinite()]
+    return bool(torch.as_tensor(pairs.noise).median() < COARSE * readings.square().mean().sqrt())
 
 
 def _system(pairs: SensorPairs) -> tuple[SensorSystem, Values, Values]:

@@ -21,7 +21,7 @@ from scipy.sparse.linalg import SuperLU
 from nipde.context.solid_tests import UNKNOWN_POISSON, SolidTests
 from nipde.discretisation.interpolation import Interpolation, multilinear
 from nipde.discretisation.solid_load import SolidLoad
-from nipde.estimators.inverse.inverse_problem import InverseProblem, resampled
+from nipde.estimators.inverse.inverse_problem import USUAL_POINTS, InverseProblem, resampled
 from nipde.estimators.inverse.load_errors import load_errors
 from nipde.estimators.inverse.material_grid import material_grid
 from nipde.estimators.inverse.material_models import Homogeneous, MaterialModel, Parameters
@@ -125,13 +125,15 @@ class SolidProblem(InverseProblem):
         """With so many intervals across the specimen: of the material's nodes, of the mesh of residuals."""
         grids = [material_grid(tests.specimen.shape, count) for count in (material, solver)]
         system = _system(tests)
-        solvers = cls.solvers(system, grids[0], grids[1], "spline")
+        solvers = cls.solvers(system, grids[0], grids[1], "spline", USUAL_POINTS)
         shape = system.values.shape
         outliers: tuple[NuisanceKind, ...] = ("outliers",) if "outliers" in tests.uncertain else ()
         return cls(tests, grids[0], *solvers, np.ones(shape), np.zeros(shape), outliers)  # type: ignore[arg-type]
 
     @staticmethod
-    def solvers(system: Any, nodes: Grid, fine: Grid, interpolation: Interpolation) -> tuple[Solver, Solver]:
+    def solvers(
+        system: Any, nodes: Grid, fine: Grid, interpolation: Interpolation, points: int
+    ) -> tuple[Solver, Solver]:
         """Of derivatives and of residuals."""
         poisson = UNKNOWN_POISSON[0] if system.tests.poisson is None else system.tests.poisson
         coarse = resampled(nodes, 1 / COARSER)
