@@ -16,7 +16,7 @@ from scipy.sparse.linalg import splu
 
 from nipde.data.plan import Plan
 from nipde.data.recipe import streams
-from nipde.data.reference import MATERIALS, ReferenceDarcyRecipe
+from nipde.data.reference import MATERIALS, ReferenceDarcyRecipe, load_functions
 from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.physics.finite_elements import FiniteElements
 
@@ -44,7 +44,7 @@ def specimen(number: int, seed: int, *, pairs: int, case: str) -> Specimen:
     system_seed = Plan(recipe, number + 1, seed).system_seed(number)
     rng = streams(system_seed)[0]
     fine = MATERIALS[family](rng, recipe.mesh, contrast).astype(np.float64)
-    loads = recipe._functions(streams(system_seed)[1])
+    loads = load_functions(recipe.loads, streams(system_seed)[1], recipe.mesh, pairs)
     law = FiniteElements(recipe.mesh, fine, ANISOTROPY.get(case, 1.0))
     solution = _solved(law, loads, case)
     stated, responses = (recipe.mesh.restrict(field, to=recipe.grid) for field in (loads, solution))

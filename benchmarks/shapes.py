@@ -1,4 +1,4 @@
-"""-∇·(b∇u) = f on plane specimens: orders on disc and ring, electrodes, finite elements, time of the cut cells."""
+"""-∇·(b∇u) = f on plane specimens: orders on disc and ring, electrodes, finite elements, and times."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +11,10 @@ from skfem.helpers import dot, grad
 
 from benchmarks.timing import in_turns
 from nipde.boundary import Neumann
+from nipde.data.random_specimens import SPECIMENS
+from nipde.data.recipe import Recipe
+from nipde.data.reference import ReferenceDarcyRecipe
+from nipde.data.shapes import ShapedDarcyRecipe
 from nipde.discretisation.cut_cells import cut_cells
 from nipde.discretisation.load_case import Function, LoadCase
 from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart, Terminal
@@ -27,6 +31,8 @@ CENTRE = (0.503, 0.497)
 RADIUS, HOLE, INTERFACE = 0.4, 0.15, 0.27
 VERTICES = 8192
 ELECTRODES, CONDUCTIVITY = 8, 1.5
+#: Of generated systems; the recipe of those without an outline.
+PAIRS, WHOLE = 60, "whole square"
 Vector = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 Conditions = Mapping[str, Condition]
 
@@ -66,6 +72,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
         },
         "finite_elements": _against_finite_elements(few[1:], refinements=5 if quick else 7),
         "build": _build_times(41 if quick else 161, rounds=1 if quick else 3),
+        "generation": _generation_times(rounds=1 if quick else 5),
     }
 
 
@@ -298,6 +305,16 @@ def _against_finite_elements(sizes: tuple[int, ...], *, refinements: int) -> dic
             "between_meshes": float(np.linalg.norm(coarse - fine) / np.linalg.norm(fine)),
         })  # fmt: skip
     return {"grids": list(sizes), "triangles": 4 ** (refinements + 1), "rows": rows}
+
+
+def _generation_times(*, rounds: int) -> dict[str, Any]:
+    """Processor seconds of a system of `darcy-shapes`, and over those of a system that fills the square."""
+    kinds = [kind.replace(" ", "-") for kind in SPECIMENS]
+    recipes: dict[str, Recipe] = {kind: ShapedDarcyRecipe(pairs=PAIRS, shape=kind) for kind in kinds}  # type: ignore[arg-type]
+    recipes[WHOLE] = ReferenceDarcyRecipe(pairs=PAIRS)
+    taken = in_turns({name: lambda one=one: one.build(SEED) for name, one in recipes.items()}, rounds=rounds)  # type: ignore[misc]
+    ratios = {kind: float(np.median(np.divide(taken[kind], taken[WHOLE]))) for kind in kinds}
+    return {"pairs": PAIRS, "seconds": {name: float(np.median(t)) for name, t in taken.items()}, "ratios": ratios}
 
 
 def _build_times(nodes: int, *, rounds: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ noise, and the material in the triangles, but for a rim of 0.04.
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -28,15 +28,14 @@ from benchmarks.reference import NORMAL, SHARES
 from nipde.atomic import write_bytes
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.context.sensors import Sensors
-from nipde.discretisation.load_case import Function, LoadCase
-from nipde.discretisation.parts import DirichletPart, NeumannPart, Specimen
+from nipde.data.random_specimens import SPECIMENS, outline_case
+from nipde.discretisation.load_case import LoadCase
 from nipde.estimators.inverse.material_models import Penalty
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.grid import Grid
 from nipde.kernels.refined import RefinedLaw
 from nipde.physics.random_fields import GaussianField
 from nipde.physics.triangles import TriangleConduction, Triangulation, triangulated
-from nipde.shape import Shape
 
 SEED = 4057
 #: Systems that bands are calibrated on are in no row.
@@ -74,55 +73,12 @@ class Row:
         return ", ".join([self.shape, self.loads, sensors, *material, *([self.penalty] if self.penalty else [])])
 
 
-def square(rng: np.random.Generator, *, half: bool) -> Specimen:
-    """Dirichlet on all sides, or on two of them."""
-    sides = ("left", "right") if half else ("left", "right", "bottom", "top")
-    return Specimen(Shape.rectangle(0.9, 0.9, origin=(0.05, 0.05)), dict.fromkeys(sides, DirichletPart()))
-
-
-def disc(rng: np.random.Generator, *, half: bool) -> Specimen:
-    """A Dirichlet rim, or one half of it."""
-    shape = Shape.disc((0.5, 0.5), 0.45)
-    if half:
-        shape = shape.with_arc("window", 0.0, 0.5)
-    return Specimen(shape, {"rim": DirichletPart()})
-
-
-def plate(rng: np.random.Generator, *, half: bool) -> Specimen:
-    """With a hole: Dirichlet on the left, the rest Neumann."""
-    hole = Shape.disc((rng.uniform(0.4, 0.6), rng.uniform(0.4, 0.6)), rng.uniform(0.1, 0.2), vertices=512).rings[0]
-    corners = [(0.05, 0.05), (0.95, 0.05), (0.95, 0.95), (0.05, 0.95)]
-    shape = Shape.polygon(corners, holes=[hole], sides=("bottom", "right", "top", "left"))
-    return Specimen(shape, {"left": DirichletPart()})
-
-
-def l_shape(rng: np.random.Generator, *, half: bool) -> Specimen:
-    """Dirichlet at both ends, the rest Neumann."""
-    corners = [(0.05, 0.05), (0.95, 0.05), (0.95, 0.5), (0.5, 0.5), (0.5, 0.95), (0.05, 0.95)]
-    shape = Shape.polygon(corners, sides=("bottom", "right", "inner", "inner", "top", "left"))
-    return Specimen(shape, {"right": DirichletPart(), "top": DirichletPart()})
-
-
-def blob(rng: np.random.Generator, *, half: bool) -> Specimen:
-    """A random smooth outline, two fifths of it Dirichlet, the rest Neumann."""
-    angle = 2 * np.pi * np.arange(512) / 512
-    waves = sum(rng.normal(0, 0.12 / k) * np.cos(k * angle + rng.uniform(0, 2 * np.pi)) for k in (2, 3, 4, 5))
-    ring = np.exp(waves)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    low, high = ring.min(0), ring.max(0)
-    shape = Shape.polygon(0.5 + 0.9 * (ring - (low + high) / 2) / (high - low).max())
-    start = rng.uniform(0, 1)
-    return Specimen(shape.with_arc("window", start, start + 0.4), {"window": DirichletPart()})
-
-
-SHAPES: dict[str, Callable[..., Specimen]] = {
-    "square": square, "disc": disc, "plate with hole": plate, "L": l_shape, "blob": blob,
-}  # fmt: skip
 NOT_BEYOND = "inside, not beyond"
 LOADS = {"inside": 50, NOT_BEYOND: 50, "outline": 50, "wells": 20}
 ROWS = (
-    *(Row(*one) for one in product(SHAPES, ("inside", "outline", "wells"), (0, 40))), Row("blob", NOT_BEYOND, 0),
+    *(Row(*one) for one in product(SPECIMENS, ("inside", "outline", "wells"), (0, 40))), Row("blob", NOT_BEYOND, 0),
     Row("plate with hole", NOT_BEYOND, 0),
-    *(Row(*one, 40, material="log-normal") for one in product(SHAPES, ("inside", "outline", "wells"))),
+    *(Row(*one, 40, material="log-normal") for one in product(SPECIMENS, ("inside", "outline", "wells"))),
 )  # fmt: skip
 PENALTIES = tuple(replace(row, penalty="total-variation") for row in ROWS if row.material == "two phases")
 CALIBRATION = "calibration"
@@ -133,8 +89,9 @@ def drawn_row(number: int) -> Row:
     rng = np.random.default_rng([CALIBRATION_SEED, number])
     loads = str(rng.choice(["inside", "outline", "wells"]))
     sensors = 0 if number % 2 and loads != "wells" else int(rng.integers(25, 59))
+    shape, noise = str(rng.choice(list(SPECIMENS))), float(10 ** rng.uniform(-3, -1.3))
     return Row(
-        str(rng.choice(list(SHAPES))), loads, sensors, noise=float(10 ** rng.uniform(-3, -1.3)), seed=CALIBRATION_SEED,
+        shape, loads, sensors, noise=noise, seed=CALIBRATION_SEED,
         material="log-normal" if number % 3 == 0 else "two phases",
     )  # fmt: skip
 
@@ -187,7 +144,7 @@ class Experiment:
 def experiment_of(row: Row, number: int) -> Experiment:
     """With seeds of its own; rows with and without a penalty have the same."""
     rng = np.random.default_rng([row.seed, number, crc32(f"{row.shape} {row.loads} {row.sensors}".encode())])
-    specimen = SHAPES[row.shape](rng, half=row.loads == "outline")
+    specimen = SPECIMENS[row.shape](rng, half=row.loads == "outline")
     shape, box = specimen.shape, Grid.uniform(DRAWN)
     mesh = triangulated(shape, SPACING)
     solver = mesh.refined()
@@ -231,20 +188,6 @@ def experiment_of(row: Row, number: int) -> Experiment:
     judged_at = slice(LOADS[row.loads], None)
     answers = np.where(near_well, np.nan, exact)[judged_at]
     return Experiment(pairs, loads[judged_at], outline[judged_at], lattice, answers, mesh, truth)
-
-
-def outline_case(specimen: Specimen, rng: np.random.Generator) -> LoadCase:
-    """Smooth values on Dirichlet parts, smooth fluxes on the others."""
-
-    def wave(size: float) -> Function:
-        k, phase, constant = rng.normal(0, 4.0, 2), rng.uniform(0, 2 * np.pi), rng.normal()
-        return lambda x, y: size * (np.cos(k[0] * (x - 0.5) + k[1] * (y - 0.5) + phase) + constant)
-
-    parts = {name: specimen.condition(name) for name in specimen.shape.parts}
-    return LoadCase(
-        values={name: wave(0.1) for name, one in parts.items() if isinstance(one, DirichletPart)},
-        fluxes={name: wave(1.0) for name, one in parts.items() if isinstance(one, NeumannPart)},
-    )
 
 
 def judged(row: Row, number: int, folder: Path) -> str:

@@ -21,6 +21,11 @@ def shapes(measured: dict[str, Any]) -> str:
     ]
     build = measured["build"]
     times = [(name, f"{seconds:.2f} s") for name, seconds in build["seconds"].items()]
+    made = measured["generation"]
+    generated = [
+        (name, f"{seconds:.2f} s", f"{made['ratios'][name]:.2f}" if name in made["ratios"] else "1")
+        for name, seconds in made["seconds"].items()
+    ]
     return (
         table(head, rows)
         + "\nRelative L2 errors. "
@@ -30,6 +35,8 @@ def shapes(measured: dict[str, Any]) -> str:
         + table(("rim", *(f"{nodes}²" for nodes in elements["grids"]), "to a mesh half as fine"), differences)
         + f"\nCut cells of {build['nodes']}² nodes, outlines of {build['vertices']:,} vertices a ring:\n\n"
         + table(("specimen", "processor time"), times)
+        + f"\nA system of `darcy-shapes` with {made['pairs']} pairs, beside one of `darcy-reference`:\n\n"
+        + table(("specimen", "processor time", "over the whole square"), generated)
     )
 
 

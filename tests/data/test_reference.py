@@ -109,7 +109,7 @@ def test_archives_of_other_problems_have_no_fine_field(archive, made):
     assert archive[:].fine is None
     assert not (made / "fine").exists()
     with_mesh = {name for name, kind in PROBLEMS.items() if kind().fine_shape is not None}
-    assert with_mesh == {"darcy-reference", "conduction-3d"}
+    assert with_mesh == {"darcy-reference", "darcy-shapes", "conduction-3d"}
 
 
 # Materials

@@ -48,6 +48,7 @@ def run(words: list[str]) -> int:
     options = parsed.parse_args(words)
     one_thread()
     archive = open_archive(options.path, options=options.storage_options)
+    archive.check_fills_box()
     estimator = estimator_of(options.estimator, archive)
     system = archive[options.system]
     pairs = Pairs.from_arrays(system.loads, system.responses, grid=archive.grid).to(dtype=torch.float64)

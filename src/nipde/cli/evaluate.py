@@ -4,7 +4,7 @@ import json
 from dataclasses import astuple
 from typing import Literal
 
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, Namespace
 from rich.table import Table
 
 from nipde import __version__
@@ -12,10 +12,12 @@ from nipde.cli.arguments import add_device, add_storage_options, address, new_fi
 from nipde.cli.estimators import described, estimator_of, on_device
 from nipde.cli.terminal import one_thread, progress, say, written
 from nipde.data.archive import open_archive
+from nipde.errors import UsageError
 from nipde.estimators.registry import FITTED, names
 from nipde.evaluation.evaluate import Evaluation, Mean, evaluate
 from nipde.evaluation.named import is_fitted
 from nipde.evaluation.protocol import USUAL, usual_context
+from nipde.evaluation.specimens import evaluate_specimens
 
 #: Rows of the table: key of the result, and its title.
 ROWS = {
@@ -38,12 +40,19 @@ def run(words: list[str]) -> int:
     estimator = on_device(estimator_of(options.what, archive, training=training), options.device)
     count = len(archive.indices(options.part)[: options.systems])
     pairs = options.pairs or usual_context(archive, loads=options.loads)
+    common = {
+        "part": options.part, "context": pairs, "noise": options.noise, "systems": options.systems, "seed": options.seed
+    }  # fmt: skip
     with progress(f"{options.what}, {pairs} pairs", count) as advance:
-        result = evaluate(
-            estimator, archive, part=options.part, context=pairs, noise=options.noise, load_noise=options.load_noise,
-            systems=options.systems, seed=options.seed, loads=options.loads, inversion=not options.no_inversion,
-            progress=advance,
-        )  # fmt: skip
+        if archive.plan.recipe.on_shapes:
+            _refuse(options, "load_noise", "no_inversion", otherwise="systems that fill their box")
+            result = evaluate_specimens(estimator, archive, sensors=options.sensors, progress=advance, **common)
+        else:
+            _refuse(options, "sensors", otherwise="specimens of darcy-shapes")
+            result = evaluate(
+                estimator, archive, load_noise=options.load_noise, loads=options.loads,
+                inversion=not options.no_inversion, progress=advance, **common,
+            )  # fmt: skip
     say(_table(result))
     say(
         f"{result.systems} {result.part} system{'s' * (result.systems > 1)}, "
@@ -63,6 +72,15 @@ def run(words: list[str]) -> int:
     return 0
 
 
+def _refuse(options: Namespace, *names: str, otherwise: str) -> None:
+    """Options that this archive has no use for."""
+    for name in names:
+        if options[name]:
+            raise UsageError(
+                expected=f"no --{name.replace('_', '-')} here", got=options[name], remedy=f"it is for {otherwise}"
+            )
+
+
 def _options() -> ArgumentParser:
     options = parser(
         "evaluate", "Relative errors of an estimator over the test systems: predictions, kernel, coefficient.",
@@ -80,6 +98,10 @@ def _options() -> ArgumentParser:
         default=0.0,
         help="white noise on the context's responses, as a share of their rms",
     )
+    options.add_argument(
+        "--sensors", type=whole(), default=None,
+        help="of specimens with an outline: number of nodes inside that are measured, at random; default all",
+    )  # fmt: skip
     options.add_argument("--load-noise", type=non_negative, default=0.0, help="the same on the context's loads")
     options.add_argument(
         "--part",

@@ -23,7 +23,7 @@ def run(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
         say("\n".join([
             "usage: nipde generate PROBLEM [options]", "", "problems:",
-            *(f"  {name:12}{text}" for name, text in described()), "",
+            *(f"  {name:17}{text}" for name, text in described()), "",
             "nipde generate PROBLEM --help lists its options",
             "example: nipde generate darcy --grid 21 --systems 100 --pairs 100 --seed 0 --out darcy21",
         ]))  # fmt: skip

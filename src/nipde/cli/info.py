@@ -32,7 +32,7 @@ def card(archive: Archive) -> str:
     rows = [
         ("problem", f"{recipe.problem}: {recipe.__doc__}"),
         ("content", f"{len(archive)} systems × {recipe.pairs} pairs (load, response); loads: {own}"),
-        ("grid", f"{archive.grid}, boundary {boundary}"),
+        ("grid", f"{archive.grid}, {'the box around specimens' if recipe.on_shapes else f'boundary {boundary}'}"),
         *((role, _describe(archive, role, values)) for role, values in (
             ("hidden", sample.hidden), ("load", sample.loads), ("response", sample.responses))),
         *([("fine", _describe_fine(archive, sample.fine))] if sample.fine is not None else []),
@@ -53,7 +53,8 @@ def card(archive: Archive) -> str:
 def _describe(archive: Archive, role: str, values: np.ndarray) -> str:
     quantity, grid = getattr(archive.quantities, role), archive.grid
     kind = f" ({', '.join(quantity.components)})" if len(quantity.components) > 1 else ""
-    mean_square = np.mean(grid.integrate(values.astype(float) ** 2)) / grid.volume
+    known = np.isfinite(values).mean()  # outside of specimens nothing is
+    mean_square = np.mean(grid.integrate(np.nan_to_num(values.astype(float)) ** 2)) / grid.volume / known
     return (
         f"{quantity.name}{kind}, unit {'none' if quantity.unit == '1' else quantity.unit}: {_span(values, mean_square)}"
     )
@@ -62,11 +63,12 @@ def _describe(archive: Archive, role: str, values: np.ndarray) -> str:
 def _describe_fine(archive: Archive, values: np.ndarray) -> str:
     """The hidden field in the cells that systems were solved on."""
     cells = " × ".join(str(count) for count in values.shape[-archive.grid.dimension :])
-    mean_square = np.mean(values.astype(float) ** 2)
+    mean_square = np.nanmean(values.astype(float) ** 2)
     return f"{archive.quantities.hidden.name} in the {cells} cells it was solved on: {_span(values, mean_square)}"
 
 
 def _span(values: np.ndarray, mean_square: float) -> str:
+    values = values[np.isfinite(values)]
     distinct = np.unique(values)
     if len(distinct) <= 4:
         return "values " + " and ".join(f"{value:g}" for value in distinct)

@@ -1,5 +1,7 @@
 """`nipde show ARCHIVE`: a figure of one system."""
 
+import numpy as np
+
 from nipde.cli.arguments import PICTURES, add_archive, new_file, parser, whole
 from nipde.cli.terminal import written
 from nipde.data.archive import open_archive
@@ -26,14 +28,19 @@ def run(words: list[str]) -> int:
     if options.pair >= system.pairs:
         raise ShapeError(expected=f"a pair from 0 to {system.pairs - 1}", got=options.pair, remedy="use another --pair")
     pair = options.pair
-    parts = {"hidden": system.hidden, "load": system.loads[pair], "response": system.responses[pair]}
+    of_cells = system.fine is not None and archive.grid.dimension == 2
+    parts = {
+        "hidden": system.fine if of_cells else system.hidden,
+        "load": system.loads[pair],
+        "response": system.responses[pair],
+    }
     panels = []
     for role, values in parts.items():
         quantity = getattr(archive.quantities, role)
         panels.append(Panel(f"{role}: {quantity.name}", quantity.unit, values, quantity.components))
     title = f"{archive.plan.recipe.problem}, system {options.system}, pair {options.pair}"
     with written(options.out) as partial:
-        system_figure(archive.grid, panels, title=title).savefig(
-            partial, format=options.out.suffix[1:], dpi=options.dpi
-        )
+        specimen = archive.plan.recipe.specimen_of(np.uint64(system.seed))
+        figure = system_figure(archive.grid, panels, title=title, specimen=specimen)
+        figure.savefig(partial, format=options.out.suffix[1:], dpi=options.dpi)
     return 0

@@ -92,6 +92,14 @@ class Archive:
             return np.arange(self.plan.recipe.pairs)
         return indices_of(self.split["loads"], part)
 
+    def check_fills_box(self) -> None:
+        """Raise where systems are specimens with an outline: their fields are not known on the whole grid."""
+        if self.plan.recipe.on_shapes:
+            raise ArchiveError(
+                expected="systems that fill the box of their grid", got=f"{self.plan.recipe.problem}: specimens",
+                remedy="use nipde evaluate output-error, or nipde.evaluation.specimens.readings_of",
+            )  # fmt: skip
+
     def drawn(self, count: int) -> Int[np.ndarray, " system"]:
         """So many systems at random, the same ones every time; all where there are fewer."""
         if count < 0:
@@ -135,7 +143,7 @@ class Archive:
         kept = self[place]
         again = self.plan.recipe.build(np.uint64(kept.seed), shared_seed=self.plan.shared_seed)
         for name in (name for name in self._by_system if name != "seed"):
-            if not np.array_equal(stored(name, kept), stored(name, again)):
+            if not np.array_equal(stored(name, kept), stored(name, again), equal_nan=True):
                 made = self.manifest.shards[place // self.plan.systems_per_shard].versions
                 raise IntegrityError(
                     f"{name} of system {place} cannot be reproduced", expected="the stored bits", got="others",

@@ -49,12 +49,17 @@ class FinerMeshRecipe(Recipe):
         """Responses at the grid's nodes, and relative residuals."""
         solution = law.solve_moments(moments)
         residual = law.residual(moments, solution)
-        if not np.all(residual <= RESIDUAL_LIMIT):
-            raise SolverError(
-                expected=f"relative residual <= {RESIDUAL_LIMIT:g}", got=f"{residual.max():.2e}",
-                remedy="lower the contrast",
-            )  # fmt: skip
+        check_solved(residual)
         return self.mesh.restrict(solution, to=self.grid)[:, None].astype(self.precision), residual
+
+
+def check_solved(residual: Float[np.ndarray, " pair"]) -> None:
+    """Raise unless relative residuals are those of solutions."""
+    if not np.all(residual <= RESIDUAL_LIMIT):
+        raise SolverError(
+            expected=f"relative residual <= {RESIDUAL_LIMIT:g}", got=f"{residual.max():.2e}",
+            remedy="lower the contrast",
+        )  # fmt: skip
 
 
 def mean_around_nodes(fine: Cells, refine: int) -> Float[np.ndarray, "*space"]:

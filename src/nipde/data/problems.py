@@ -20,6 +20,7 @@ from nipde.data.darcy import DarcyRecipe, MixedDarcyRecipe
 from nipde.data.mechanics import MechanicalMnistRecipe, TissueRecipe
 from nipde.data.recipe import HiddenField, RandomLoads, Recipe, option
 from nipde.data.reference import ReferenceDarcyRecipe
+from nipde.data.shapes import ShapedDarcyRecipe
 from nipde.data.system import Quantities, Quantity
 from nipde.errors import ArchiveError, meant
 from nipde.grid import Grid
@@ -69,6 +70,7 @@ PROBLEMS: dict[str, type[Recipe]] = {
         DarcyRecipe,
         MixedDarcyRecipe,
         ReferenceDarcyRecipe,
+        ShapedDarcyRecipe,
         Conduction3DRecipe,
         AdvectionRecipe,
         MechanicalMnistRecipe,

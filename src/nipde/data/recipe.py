@@ -16,6 +16,8 @@ from jaxtyping import Float
 from numpy.random import Generator
 
 from nipde.data.system import Quantities, System
+from nipde.discretisation.load_case import LoadCase
+from nipde.discretisation.parts import Specimen
 from nipde.errors import ArchiveError
 from nipde.grid import Grid
 from nipde.physics.random_fields import GaussianField
@@ -62,6 +64,8 @@ class Recipe(ABC):
     catalogue: ClassVar[int | None] = None
     #: Whom to name, and under which licence, where a recipe uses the work of others.
     attribution: ClassVar[str] = ""
+    #: Whether systems are specimens with an outline inside the grid's box: fields are NaN outside.
+    on_shapes: ClassVar[bool] = False
     #: Packages whose version may change a solution's last digits, besides NumPy and SciPy.
     stands_on: ClassVar[tuple[str, ...]] = ()
 
@@ -111,6 +115,14 @@ class Recipe(ABC):
     def law_of(self, hidden: HiddenField) -> LinearLaw | None:
         """The true operator behind a stored hidden field; None where the law is not linear or not known."""
         return None
+
+    def specimen_of(self, seed: int | np.uint64) -> Specimen | None:
+        """Shape and supports of a system; None where it fills the grid's box."""
+        return None
+
+    def outline_of(self, seed: int | np.uint64) -> tuple[LoadCase, ...]:
+        """Loads on its outline, one case per pair; none where nothing acts there."""
+        return ()
 
     def build(self, seed: int | np.uint64, *, shared_seed: int | np.uint64 | None = None) -> System:
         """The system of a seed. Loads come from `shared_seed` where one is given, else from the system's own."""

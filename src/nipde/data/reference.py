@@ -64,7 +64,7 @@ class ReferenceDarcyRecipe(FinerMeshRecipe):
         """Values of the loads at the nodes of the data; those of a well are its rate over the volume of its cell."""
         if self.loads == "wells":
             return _wells(rng, self.grid, self.pairs) / self.grid.weights
-        return self.mesh.restrict(self._functions(rng), to=self.grid)[:, None]
+        return self.mesh.restrict(load_functions(self.loads, rng, self.mesh, self.pairs), to=self.grid)[:, None]
 
     def solve(self, rng: Generator, loads: Loads, seed: np.uint64) -> System:
         """Solve on the mesh, restrict to the grid."""
@@ -87,14 +87,15 @@ class ReferenceDarcyRecipe(FinerMeshRecipe):
             moments = np.zeros((len(loads), *self.mesh.shape))
             self.mesh.restrict(moments, to=self.grid)[:] = rates[:, 0]
             return moments
-        return law.moments(self.functions_of(loads, self._functions(rng)))
+        return law.moments(self.functions_of(loads, load_functions(self.loads, rng, self.mesh, self.pairs)))
 
-    def _functions(self, rng: Generator) -> Nodes:
-        """Loads at the nodes of the mesh."""
-        if self.loads == "bumps":
-            return _bumps(rng, self.mesh, self.pairs)
-        alpha, waves = {"rough": (1.0, 20), "middle": (1.0, 8), "smooth": (3.0, 8)}[self.loads]
-        return GaussianField(alpha, waves=waves, rms=1.0).sample(self.mesh, rng=rng, count=self.pairs)
+
+def load_functions(kind: str, rng: Generator, mesh: Grid, count: int) -> Nodes:
+    """Loads at the nodes of a mesh."""
+    if kind == "bumps":
+        return _bumps(rng, mesh, count)
+    alpha, waves = {"rough": (1.0, 20), "middle": (1.0, 8), "smooth": (3.0, 8)}[kind]
+    return GaussianField(alpha, waves=waves, rms=1.0).sample(mesh, rng=rng, count=count)
 
 
 def _two_phase(rng: Generator, mesh: Grid, contrast: float) -> Cells:

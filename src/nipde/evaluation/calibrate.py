@@ -125,6 +125,7 @@ def material_ratios(
 
 def _batches(archive: Archive, draw: Draw) -> Iterator[tuple[System, Places]]:
     """What was drawn, some systems at a time, and their places in the draw."""
+    archive.check_fills_box()
     for places in np.array_split(np.arange(len(draw.systems)), -(-len(draw.systems) // BATCH)):
         yield archive.read(draw.systems[places]), places
 

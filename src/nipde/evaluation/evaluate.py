@@ -119,6 +119,7 @@ def evaluate(
     of kernels. `loads` as in `choose`; with `asked`, an archive of the same systems under loads of another law, those
     are held out instead. `progress` hears of systems as they are finished.
     """
+    archive.check_fills_box()
     draw = choose(archive, part=part, context=context, loads=loads, systems=systems, seed=seed)
     scores: Scores = defaultdict(list)
     together = BATCH if isinstance(estimator, nn.Module) else 1

@@ -33,6 +33,7 @@ def is_fitted(name: str) -> bool:
 
 
 def _fitted(name: str, made: Any, archive: Archive) -> Estimator:
+    archive.check_fills_box()
     systems = archive.indices("train")[:SYSTEMS]
     read = archive.read(systems, pairs=archive.load_indices("train").tolist())
     laws = true_laws(archive, read)

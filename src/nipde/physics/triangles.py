@@ -11,9 +11,9 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sparse
 import shapely
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.sparse.linalg import SuperLU
-from scipy.spatial import Delaunay
+from scipy.spatial import Delaunay, cKDTree
 
 from nipde.discretisation.links import factorised
 from nipde.discretisation.load_case import Function, LoadCase, at_points
@@ -24,6 +24,11 @@ from nipde.shape import Shape
 
 #: Vertices inside keep this distance from the outline, in spacings.
 AWAY = 0.55
+#: Triangles by their centres among which is the one that holds a point.
+NEAREST = 12
+#: Vertices of the lattice this far from the outline have its triangles around them; those farther away than the second
+#: touch no others. In spacings.
+DEEP, BAND = 1.3, 5.0
 #: Sides of the outline that meet at a larger angle have a corner between them, which the mesh keeps.
 CORNER = np.deg2rad(12)
 Points = Float[np.ndarray, "point axis"]
@@ -83,10 +88,10 @@ class Triangulation:
 
     def at(self, points: Points) -> sparse.csr_array:
         """Rows of N at points inside; of those between an arc and its chord by the nearest triangle."""
-        tree = shapely.STRtree(shapely.polygons(self.vertices[self.triangles]))
-        found = tree.nearest(shapely.points(points))
-        corners, slopes = self.vertices[self.triangles[found]], self.slopes[found]
-        shares = 1 / 3 + np.einsum("pka,pa->pk", slopes, points - corners.mean(axis=1))
+        near = cKDTree(self.centres).query(points, k=min(NEAREST, len(self.centres)))[1].reshape(len(points), -1)
+        shares = 1 / 3 + np.einsum("pnka,pna->pnk", self.slopes[near], points[:, None] - self.centres[near])
+        best = (np.arange(len(points)), shares.min(axis=-1).argmax(axis=-1))
+        found, shares = near[best], shares[best]
         rows = np.repeat(np.arange(len(points)), 3)
         return sparse.csr_array(
             (shares.ravel(), (rows, self.triangles[found].ravel())), shape=(len(points), len(self.vertices))
@@ -114,6 +119,12 @@ class TriangleConduction:
         self, moments: Float[np.ndarray, "vertex pair"], cases: Sequence[LoadCase] = ()
     ) -> Float[np.ndarray, "vertex pair"]:
         """Responses to ∫ N f of loads inside, and to loads on the outline, one case per pair."""
+        return self.solve_and_check(moments, cases)[0]
+
+    def solve_and_check(
+        self, moments: Float[np.ndarray, "vertex pair"], cases: Sequence[LoadCase] = ()
+    ) -> tuple[Float[np.ndarray, "vertex pair"], Float[np.ndarray, " pair"]]:
+        """The same, and relative residuals."""
         known = {name: self.specimen.condition(name) for name in self.specimen.shape.parts}
         right, values = np.array(moments, dtype=np.float64), np.zeros(np.shape(moments))
         for pair, case in enumerate(cases):
@@ -128,8 +139,10 @@ class TriangleConduction:
                     held = np.unique(self._edges(part))
                     values[held, pair] = at_points(value, self.mesh.vertices[held])
         right -= self.matrix @ values
-        values[self.free] = self._factor.solve(right[self.free])
-        return values
+        right = right[self.free]
+        values[self.free] = solution = self._factor.solve(right)
+        residual = np.linalg.norm(self._free_matrix @ solution - right, axis=0)
+        return values, residual / np.maximum(np.linalg.norm(right, axis=0), 1e-300)
 
     @cached_property
     def matrix(self) -> sparse.csr_array:
@@ -152,7 +165,11 @@ class TriangleConduction:
 
     @cached_property
     def _factor(self) -> SuperLU:
-        return factorised(self.matrix[self.free][:, self.free].tocsc(), symmetric=True, ordered=False)
+        return factorised(self._free_matrix, symmetric=True, ordered=False)
+
+    @cached_property
+    def _free_matrix(self) -> sparse.csc_array:
+        return self.matrix[self.free][:, self.free].tocsc()
 
     def _edges(self, part: str) -> Int[np.ndarray, "edge 2"]:
         return self.mesh.edges[np.array([one == part for one in self.mesh.parts])]
@@ -176,16 +193,26 @@ def triangulated(shape: Shape, spacing: float) -> Triangulation:
     rings, names = zip(
         *(_resampled(ring, sides, spacing) for ring, sides in zip(shape.rings, shape.sides, strict=True)), strict=True
     )
+    region, outline = shapely.Polygon(rings[0], rings[1:]), np.concatenate(rings)
     low, high = np.array(shape.region.bounds).reshape(2, 2)
     x, y = np.arange(low[0], high[0], spacing), np.arange(low[1], high[1], spacing * np.sqrt(0.75))
     shifted = x + spacing / 2 * (np.arange(len(y)) % 2)[:, None]
     lattice = np.stack([shifted, np.broadcast_to(y[:, None], shifted.shape)], axis=-1).reshape(-1, 2)
-    region = shapely.Polygon(rings[0], rings[1:])
-    shapely.prepare(region.boundary)
-    near = shapely.dwithin(region.boundary, shapely.points(lattice), AWAY * spacing)
-    inner = lattice[shapely.contains_xy(region, *lattice.T) & ~near]
-    vertices = np.concatenate([*rings, inner])
-    triangles = Delaunay(vertices).simplices
+    distance = cKDTree(outline).query(lattice, distance_upper_bound=BAND * spacing)[0] / spacing
+    # Sides are shorter than 1.5 spacings: what is near one is within a spacing of a vertex.
+    near: Bool[np.ndarray, " point"] = np.asarray(distance < 1)
+    near[near] = shapely.dwithin(region.boundary, shapely.points(lattice[near]), AWAY * spacing)
+    kept = shapely.contains_xy(region, *lattice.T) & ~near
+    vertices = np.concatenate([outline, lattice[kept]])
+    number = np.where(kept, len(outline) + np.cumsum(kept) - 1, -1)
+    deep = kept & (distance > DEEP)
+    # Those of the lattice are known: Qhull has to find the others only.
+    inner = np.where(deep, number, -1).reshape(shifted.shape)
+    banded = np.concatenate([np.arange(len(outline)), number[kept & np.isfinite(distance)]])
+    found = banded[Delaunay(vertices[banded]).simplices]
+    is_deep = np.zeros(len(vertices), dtype=bool)
+    is_deep[number[deep]] = True
+    triangles = np.concatenate([found[~is_deep[found].all(axis=1)], _lattice_triangles(inner)])
     triangles = triangles[shapely.contains_xy(region, *vertices[triangles].mean(axis=1).T)]
     a, b = (vertices[triangles[:, k]] - vertices[triangles[:, 0]] for k in (1, 2))
     flat = np.abs(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]) < 1e-6 * spacing**2  # along a straight side, by rounding
@@ -204,6 +231,18 @@ def triangulated(shape: Shape, spacing: float) -> Triangulation:
             remedy="use a smaller spacing: parts of the outline are closer to each other",
         )  # fmt: skip
     return mesh
+
+
+def _lattice_triangles(numbers: Int[np.ndarray, "row column"]) -> Int[np.ndarray, "triangle 3"]:
+    """Of a lattice whose odd rows are shifted by half a spacing; -1 is no vertex."""
+    triangles = []
+    for parity in (0, 1):
+        low, high = numbers[parity:-1:2], numbers[parity + 1 :: 2]
+        (a, b), (c, d) = ((row[:, :-1], row[:, 1:]) for row in (low, high))
+        each = ((a, b, c), (c, d, b)) if parity == 0 else ((a, b, d), (c, d, a))
+        triangles += [np.stack(corners, axis=-1).reshape(-1, 3) for corners in each]
+    every = np.concatenate(triangles)
+    return every[(every >= 0).all(axis=1)]
 
 
 def _resampled(ring: Points, sides: tuple[str, ...], spacing: float) -> tuple[Points, list[str]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from nipde.discretisation.parts import DirichletPart, Specimen
 from nipde.errors import needing
 from nipde.grid import Grid
 from nipde.report.plane_figure import draw_planes
@@ -29,8 +30,11 @@ class Panel:
     components: tuple[str, ...] = ("value",)
 
 
-def system_figure(grid: Grid, panels: list[Panel], *, title: str) -> "Figure":
-    """Panels side by side; vector fields as arrows over their length, in three dimensions as their length."""
+def system_figure(grid: Grid, panels: list[Panel], *, title: str, specimen: Specimen | None = None) -> "Figure":
+    """Panels side by side; vector fields as arrows over their length, in three dimensions as their length.
+
+    Of a specimen the outline is drawn, wider where the response is given. Values may be those of nodes or of cells.
+    """
     with needing("matplotlib", extra="report"):
         from matplotlib import pyplot
     rows, columns = (len(panels), 3) if grid.dimension == 3 else (1, len(panels))
@@ -43,6 +47,8 @@ def system_figure(grid: Grid, panels: list[Panel], *, title: str) -> "Figure":
         else:
             (_draw_line if grid.dimension == 1 else _draw_map)(axes[0, number], grid, panel)
             axes[0, number].set_title(name, fontsize=11)
+            if specimen is not None:
+                _draw_outline(axes[0, number], specimen)
     figure.suptitle(title, fontsize=12)
     return figure
 
@@ -52,13 +58,14 @@ def _coloured(panel: Panel) -> tuple[np.ndarray, dict[str, Any], np.ndarray | No
     from cmcrameri import cm
 
     values = panel.values[0] if len(panel.values) == 1 else np.linalg.norm(panel.values, axis=0)
-    levels, limit = np.unique(values), np.abs(values).max()
+    known = values[np.isfinite(values)]  # NaN outside of a specimen
+    levels, limit = np.unique(known), np.abs(known).max()
     if 2 <= len(levels) <= 4:  # a material of phases: one colour each, no scale in between
         scale = {"cmap": cm.batlow.resampled(len(levels)), "vmin": 0, "vmax": len(levels) - 1}
-        return np.searchsorted(levels, values), scale, levels
-    if values.min() < 0 < values.max():
+        return np.where(np.isfinite(values), np.searchsorted(levels, values), np.nan), scale, levels
+    if known.min() < 0 < known.max():
         return values, {"cmap": cm.vik, "vmin": -limit, "vmax": limit}, None
-    return values, {"cmap": cm.batlow, "vmin": values.min(), "vmax": values.max()}, None
+    return values, {"cmap": cm.batlow, "vmin": known.min(), "vmax": known.max()}, None
 
 
 def _draw_box(places: "list[Axes]", grid: Grid, panel: Panel, name: str) -> None:
@@ -78,8 +85,11 @@ def _bar(image: "QuadMesh", places: "list[Axes]", phases: np.ndarray | None, nam
 
 
 def _draw_map(place: "Axes", grid: Grid, panel: Panel) -> None:
-    x, y = (axis.coordinates for axis in grid.axes)
     values, scale, phases = _coloured(panel)
+    x, y = (
+        axis.coordinates if count == axis.nodes else (np.arange(count) + 0.5) * axis.length / count
+        for axis, count in zip(grid.axes, values.shape, strict=True)
+    )
     image = place.pcolormesh(x, y, values.T, shading="nearest", rasterized=True, **scale)
     if len(panel.values) == 2:
         step = max(1, grid.shape[0] // 16)
@@ -90,6 +100,13 @@ def _draw_map(place: "Axes", grid: Grid, panel: Panel) -> None:
         )  # fmt: skip
     place.set(xlabel="x", ylabel="y", aspect="equal")
     _bar(image, [place], phases)
+
+
+def _draw_outline(place: "Axes", specimen: Specimen) -> None:
+    for name, line in specimen.shape.parts.items():
+        given = isinstance(specimen.condition(name), DirichletPart)
+        for piece in getattr(line, "geoms", [line]):
+            place.plot(*piece.xy, color="black", linewidth=2.5 if given else 0.8)
 
 
 def _draw_line(place: "Axes", grid: Grid, panel: Panel) -> None:

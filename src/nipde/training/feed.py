@@ -66,6 +66,7 @@ class Source:
         sharing: int = 1,
         limit: int | None = None,
     ) -> None:
+        archive.check_fills_box()
         self.archive, self.dtype, self.device = archive, dtype, device
         self.systems = archive.indices(part)[:limit]
         if not len(self.systems):
