@@ -37,7 +37,7 @@ print(f"{law.summary['model']}, χ² {law.summary['chi_square']:.2f}, held-out e
 # %%
 # Supports are drawn wider; dots are the sensors.
 figure, axes = plt.subplots(1, 5, figsize=(15, 3.4), layout="constrained", sharey=True)
-shown = [*((k, systems.fine[k, 0], "true") for k in (0, 2, 4, 3)), (3, estimate, "estimated from the dots")]
+shown = [*((k, systems.fine[k, 0], "true") for k in (0, 2, 4, 3)), (3, estimate, "estimated")]
 for place, (number, field, title) in zip(axes, shown, strict=True):
     image = place.imshow(field.T, origin="lower", extent=(0, 1, 0, 1), cmap=cm.batlow, vmin=3, vmax=12)
     for name, line in specimens[number].shape.parts.items():

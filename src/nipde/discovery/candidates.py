@@ -10,7 +10,7 @@ far, no point a larger total. The sign is theirs if all had one. Centres lie on 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from typing import Any, Literal, get_args
@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
+from scipy.ndimage import binary_dilation
 from torch import Tensor
 
 from nipde.discretisation.interpolation import isolated
@@ -50,6 +51,13 @@ class Candidates:
     effort: float
     #: Lengths of a patch, 0 for the others.
     size: tuple[float, ...]
+
+
+def inside_only(candidates: Candidates, inside: Bool[np.ndarray, "*space"]) -> Candidates:
+    """Those that act inside of a specimen, and on no node next to its outline."""
+    around = torch.tensor(binary_dilation(~inside, np.ones((3,) * inside.ndim, dtype=bool)))
+    kept = ((candidates.fields == 0) | ~around).flatten(1).all(1)
+    return replace(candidates, fields=candidates.fields[kept], places=candidates.places[kept.numpy()])
 
 
 def candidates_like(grid: Grid, applied: Loads, kind: Kind | None = None) -> Candidates:

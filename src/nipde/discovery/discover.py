@@ -14,7 +14,7 @@ from torch import nn
 import nipde
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
-from nipde.discovery.discovery import IDENTIFIABLE, Baseline, Discovery, HeldOut, RecommendedLoads, check_text
+from nipde.discovery.discovery import IDENTIFIABLE, Baseline, Discovery, HeldOut, check_text
 from nipde.discovery.material import check_options, inside_only, material_of, phases_of
 from nipde.discovery.recommended_loads import recommend
 from nipde.errors import NipdeError, PairsError
@@ -97,10 +97,8 @@ def discover(
         progress(name)
         compared.append(baseline(name, other, context, queries, judged_at=judged_at))
     progress("recommended loads")
-    loads = RecommendedLoads((), np.zeros(0), np.zeros((0, *pairs.grid.shape)))
-    if measurement.specimen is None:  # candidates and their gains are those of a box
-        count, units = recommendations, measurement.units
-        loads = recommend(kernel, subject, count=count, units=units, origin=measurement.origin)
+    count, units = recommendations, measurement.units
+    loads = recommend(kernel, subject, count=count, units=units, origin=measurement.origin)
     provenance = {
         "nipde": nipde.__version__,
         "torch": torch.__version__,

@@ -15,7 +15,7 @@ import torch
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.discovery.a_optimal_design import Sensor, most_informative
-from nipde.discovery.candidates import PATCH, Candidates, Kind, Loads, as_loads, candidates_like
+from nipde.discovery.candidates import PATCH, Candidates, Kind, Loads, as_loads, candidates_like, inside_only
 from nipde.discovery.design import Ranking, next_load
 from nipde.discovery.discovery import RecommendedLoads
 from nipde.discovery.load_names import load_name
@@ -46,13 +46,22 @@ def recommend(
     """The best loads to apply after those of the context, at their effort (`candidates_like`).
 
     `origin` is the position of the first node. A `kind` of None follows the context: points if its loads are points,
-    patches otherwise. Empty for a kernel without uncertainty, unless a `rank` is given.
+    patches otherwise. Empty for a kernel without uncertainty, unless a `rank` is given, and for specimens that were
+    loaded on their outline only.
     """
     grid, rank = kernel.grid, usual_rank(kernel, context) if rank is None else rank
-    if rank is None:
-        return RecommendedLoads((), np.zeros(0), np.zeros((0, *grid.shape)))
-    candidates = candidates_like(grid, context.loads, kind)
-    ranking = rank(candidates.fields, queries_of(candidates.fields, context.loads))
+    none = RecommendedLoads((), np.zeros(0), np.zeros((0, *grid.shape)))
+    on_shape = isinstance(context, SensorPairs) and context.specimen is not None
+    applied = context.loads * torch.tensor(kernel.laws[0].inside) if on_shape else context.loads
+    applied = applied[applied.flatten(1).any(1)]
+    if rank is None or not len(applied):
+        return none
+    candidates = candidates_like(grid, applied, kind)
+    if on_shape:
+        candidates = inside_only(candidates, kernel.laws[0].inside)
+        if not len(candidates.fields):
+            return none
+    ranking = rank(candidates.fields, queries_of(candidates.fields, applied))
     best = _apart(candidates, ranking.order.tolist())[:count]
     names = tuple(load_name(candidates, place, units=units, origin=origin) for place in best)
     return RecommendedLoads(names, ranking.gains[best].cpu().numpy(), candidates.fields[best, 0].numpy())
@@ -67,6 +76,8 @@ def queries_of(candidates: Loads, applied: Loads) -> Loads:
 def usual_rank(kernel: Any, context: Pairs | SensorPairs) -> Rank | None:
     """By the coefficient and its posterior, by the subspace of the context, or None if the kernel has neither."""
     subspace = getattr(kernel, "subspace", None)
+    if isinstance(context, SensorPairs) and context.specimen is not None:
+        return by_readings(kernel)
     if _has_coefficient(kernel) and (subspace is not None or kernel.posterior is not None):
         return by_material(kernel, context)
     return None if subspace is None else by_kernel(kernel)
@@ -75,6 +86,14 @@ def usual_rank(kernel: Any, context: Pairs | SensorPairs) -> Rank | None:
 def by_kernel(kernel: Any) -> Rank:
     """By the variance of predictions that the correction of a conditioned kernel has left."""
     return lambda candidates, queries: next_load(kernel, candidates, queries, effort=None)
+
+
+def by_readings(kernel: Any) -> Rank:
+    """By the posterior of a fit to sensors, on the specimen that it was fitted on."""
+    gains_of = kernel.laws[0].posterior.reading_gains
+    return lambda candidates, queries: Ranking(
+        torch.tensor(gains_of(candidates[:, 0].numpy(), queries[:, 0].cpu().numpy()))
+    )
 
 
 def by_material(kernel: Any, context: Pairs | SensorPairs, *, sensor: Sensor | None = None) -> Rank:

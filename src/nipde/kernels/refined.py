@@ -43,6 +43,9 @@ class FitPosterior(Protocol):
     def identifiable(self) -> Float[np.ndarray, "*space"]:
         """From 0, where the pairs say nothing about the coefficient, to 1."""
 
+    def reading_gains(self, candidates: Loads, queries: Loads) -> Float[np.ndarray, " candidate"]:
+        """Share of the variance of readings under the queries that readings under each candidate would take away."""
+
 
 @dataclass(frozen=True, eq=False)
 class RefinedLaw:

@@ -20,6 +20,8 @@ from nipde.estimators.inverse.output_error import Fit, LinkSolver
 from nipde.grid import Grid
 
 Loads = Float[np.ndarray, "pair *space"]
+#: Sensors that candidate loads are ranked by, at most.
+DESIGN_SENSORS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,32 @@ class SensorPosterior:
         for other in self.others:
             variance[:, inner] += (nodes @ (responses - solved(other)[1])).T ** 2
         return self.widened * np.sqrt(variance).reshape(loads.shape)
+
+    def reading_gains(self, candidates: Loads, queries: Loads) -> Float[np.ndarray, " candidate"]:
+        """Share of the variance of the queries' readings that reading each candidate would take away.
+
+        At some of the sensors, with the noise of the readings: tr of C_qc (C_cc + σ²)⁻¹ C_cq over tr of C_qq.
+        """
+        solver, problem = self.best.near.solver, self.best.problem
+        assert isinstance(solver, LinkSolver)
+        conductances = solver.conductances(self.best.fit.model, self.best.fit.parameters)
+        factor, known = solver.factor(conductances), solver.system.known
+        read = solver.sensors[:: -(-solver.sensors.shape[0] // DESIGN_SENSORS)]
+        green = solver.difference @ factor.solve(read.T.toarray())
+        changes = self.best.near.changes[:, self.best.near.active]
+
+        def whitened(loads: Loads) -> Float[np.ndarray, "active reading"]:
+            moments = load_moments(loads, self.grid, solver.domain, self.interpolation, split=False, known=known)
+            drops = solver.difference @ factor.solve(right_side(moments, None, solver.difference, conductances))
+            columns = np.hstack([changes.T @ (green * drop[:, None]) for drop in drops.T])
+            return np.asarray(dense.solve_triangular(self._root, columns, lower=True, check_finite=False))
+
+        asked, noise = whitened(queries), float(np.median(problem.deviation[problem.measured]))
+        gains = []
+        for own in np.split(whitened(candidates), len(candidates), axis=1):
+            root = np.linalg.cholesky(own.T @ own + noise**2 * np.eye(own.shape[1]))
+            gains.append(np.sum(dense.solve_triangular(root, own.T @ asked, lower=True) ** 2))
+        return np.array(gains) / max(float(np.sum(asked**2)), 1e-300)
 
     def log_deviation(self) -> Float[np.ndarray, "*space"]:
         """Of log b, with the distance of other models that explain the readings."""

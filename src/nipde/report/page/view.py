@@ -117,7 +117,7 @@ class View:
 
     def shown_at_peak(self, field: Float[ndarray, "*space"]) -> ndarray:
         """The part of one field that is drawn where planes go through its largest value."""
-        return unfolded(field, peak(field)) if self.spatial else np.asarray(field)
+        return unfolded(self.inside(field), peak(field)) if self.spatial else self.inside(field)
 
     def node(self, place: tuple[int, ...]) -> tuple[int, ...]:
         """The node of the grid at a place of what is shown."""
