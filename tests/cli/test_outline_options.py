@@ -109,5 +109,30 @@ def test_weights_and_other_verbs_are_refused(folder, capsys, tmp_path):
     words = [str(folder / "plate.toml"), *UNITS, "--out", str(tmp_path / "out")]
     assert main(["discover", *words, "--weights", "darcy"]) == 2
     assert "specimens of any shape" in capsys.readouterr().err
-    assert main(["design", *words]) == 2
-    assert "fills the box" in capsys.readouterr().err
+    assert main(["design", *words, "--weights", "darcy"]) == 2
+    assert "no --weights for a specimen with an outline" in capsys.readouterr().err
+
+
+def test_design_ranks_wells_inside_the_outline(folder, capsys, tmp_path):
+    """The same plate with heat at two points instead of fluxes."""
+    described = (folder / "plate.toml").read_text().split("[[loads]]")[0]
+    rows = (folder / "plate.csv").read_text().splitlines()
+    kept = [rows[0], *(row for row in rows[1:] if row[0] in "12")]
+    for name in ("plate.csv", "plate.geojson"):
+        (tmp_path / name).write_text("\n".join(kept) if name == "plate.csv" else (folder / name).read_text())
+    sources = "".join(f'[[loads]]\nkind = "point"\nposition = [{x}, {y}]\ntotal = 5.0\n' for x, y in ((8, 22), (33, 6)))
+    (tmp_path / "plate.toml").write_text(described + sources)
+    words = [str(tmp_path / "plate.toml"), *UNITS, "--count", "3"]
+    assert main(["design", *words, "--out", str(tmp_path / "next.npz")]) == 0
+    said = capsys.readouterr().out
+    assert said.count("point load at") == 3
+    found = np.load(tmp_path / "next.npz")
+    places = np.stack([found["x"][np.nonzero(found["loads"])[1]], found["y"][np.nonzero(found["loads"])[2]]], -1)
+    assert SHAPE.contains(places).all()
+    assert main(["design", *words, "--noise", "0.1"]) == 2
+    assert "no --noise for a specimen with an outline" in capsys.readouterr().err
+
+
+def test_design_says_that_only_the_outline_was_loaded(folder, capsys):
+    assert main(["design", str(folder / "plate.toml"), *UNITS]) == 0
+    assert "only the outline was loaded" in capsys.readouterr().out

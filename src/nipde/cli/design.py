@@ -61,15 +61,13 @@ def run(words: list[str]) -> int:
     measurement = measurement_of(options)
     say(measurement.interpretation())
     if measurement.specimen is not None:
-        raise PairsError(
-            expected="a specimen that fills the box", got="an outline",
-            remedy="loads are recommended for rectangles only so far",
-        )  # fmt: skip
+        _check_for_outline(options)
     own = _own_candidates(options.candidates, measurement.pairs.grid.shape)
     context, kernel = _estimated(options.weights, measurement)
     ranked = _ranked(kernel, context, own, options, measurement)
     if not ranked.names:
-        say("No load was ranked: the kernel has no uncertainty.")
+        without = "only the outline was loaded, or no candidate acts inside of it"
+        say(f"No load was ranked: {'the kernel has no uncertainty' if measurement.specimen is None else without}.")
         return 0
     say(f"share of the remaining variance of predictions that a load would remove ({context.count} pairs so far):")
     for name, gain in zip(ranked.names, ranked.gains, strict=True):
@@ -81,10 +79,27 @@ def run(words: list[str]) -> int:
     return 0
 
 
+def _check_for_outline(options: Any) -> None:
+    """Loads of specimens with an outline are ranked by the posterior of output error."""
+    given = {
+        "--weights": options.weights not in ("", OUTPUT_ERROR), "--by": options.by is not None,
+        "--noise": options.noise is not None, "--relative": options.relative,
+    }  # fmt: skip
+    for name in (name for name, set_ in given.items() if set_):
+        raise PairsError(
+            expected=f"no {name} for a specimen with an outline", got=f"{name} {options[name[2:]]}",
+            remedy="leave it out: loads are ranked by output error, with the noise of the file",
+        )  # fmt: skip
+
+
 def few_sensors(measurement: Measurement) -> bool:
     """Whether readings are at scattered points, or at a part of the nodes only."""
     mask = measurement.pairs.mask
-    return measurement.readings is not None or (mask is not None and float(mask.double().mean()) < FULL)
+    return (
+        measurement.specimen is not None
+        or measurement.readings is not None
+        or (mask is not None and float(mask.double().mean()) < FULL)
+    )
 
 
 def _estimated(weights: str, measurement: Measurement) -> tuple[Pairs | SensorPairs, Any]:
