@@ -1,6 +1,7 @@
 """Factors of the sensor inversion's bands by stratum, from the `calibration` of campaigns.
 
-Every system counts alike. A factor is the smallest with which the mean share of values within bands is the level.
+Every system counts alike. A factor is the smallest with which the mean share of values within bands is the level, but
+not below that of a normal distribution: a few systems widen bands, they do not make them narrower.
 """
 
 import json
@@ -44,7 +45,7 @@ def strata(systems: Sequence[dict[str, Any]], shares: Sequence[float]) -> dict[s
         name: {
             "systems": len(each),
             **{
-                quantity: [round(factor([one[key] for one in each], shares, level), 3) for level in LEVELS]
+                quantity: factors_of([one[key] for one in each], shares)
                 for quantity, key in (("response", "ratios"), ("material", "material_ratios"))
             },
         }
@@ -66,15 +67,12 @@ def held(one: dict[str, Any], factors: dict[str, dict[str, Any]] | None, shares:
 
 
 def of_solids(systems: Sequence[dict[str, Any]], shares: Sequence[float]) -> dict[str, dict[str, Any]]:
-    """Factors of log E by stratum, from specimens of the calibration; so few that bands are not made narrower."""
+    """Factors of log E by stratum, from specimens of the calibration."""
     grouped = defaultdict(list)
     for one in systems:
         grouped[solid_case(one).stratum].append(one["ratios"])
     return {
-        name: {
-            "systems": len(each),
-            "material": [round(max(factor(each, shares, level), norm.ppf((1 + level) / 2)), 3) for level in LEVELS],
-        }
+        name: {"systems": len(each), "material": factors_of(each, shares)}
         for name, each in sorted(grouped.items()) if len(each) >= FEWEST_SOLIDS
     }  # fmt: skip
 
@@ -103,6 +101,11 @@ def case_of(one: dict[str, Any]) -> Case:
     """What was known of a fit."""
     pairs = one["pairs"]
     return Case(one["model"], pairs, one["readings"] // pairs, one["noise"] / one["size"], shape="sensors" in one)
+
+
+def factors_of(quantiles: list[list[float]], shares: Sequence[float]) -> list[float]:
+    """By level, those of a normal distribution at least."""
+    return [round(max(factor(quantiles, shares, level), norm.ppf((1 + level) / 2)), 3) for level in LEVELS]
 
 
 def factor(quantiles: list[list[float]], shares: Sequence[float], level: float) -> float:
