@@ -47,6 +47,7 @@ def found(folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("found") / "modulus"
     loads = "right='1.2 kN';right='0 N : 60 N'"
     words = ("--clamped", "left", "--force", loads, "--thickness", "2 mm", "--more-files", str(folder / "pushed.csv"))
+    words += ("--specimen", "plate 7 <b>", "--date", "2026-11-03")
     assert discover(folder, out, *words, "--noise", "0.6 um", "--uncertain", "[motion]", "--level", "0.8") == 0
     return out
 
@@ -62,6 +63,16 @@ def test_two_files_become_one_modulus(found):
     assert "(80 % band " in summary["statements"][0]
     assert [source["name"] for source in summary["sources"]] == ["pulled.csv", "pushed.csv"]
     assert summary["fit"]["readings"] == 2 * (2 * len(POINTS) - 4 - 2)
+
+
+def test_specimen_and_day_are_on_the_page_and_in_the_summary(found):
+    summary = json.loads((found / "summary.json").read_text(encoding="utf-8"))
+    assert (summary["specimen"], summary["measured_on"]) == ("plate 7 <b>", "2026-11-03")
+    assert "specimen plate 7 <b>, measured on 2026-11-03." in summary["notes"]
+    page = (found / "report.html").read_text(encoding="utf-8")
+    assert "<h1>Young&#39;s modulus of plate 7 &lt;b&gt;</h1>" in page.replace("Young's", "Young&#39;s")
+    assert "on <time>2026-11-03</time>" in page
+    assert "<li>pulled.csv, pushed.csv</li>" in page
 
 
 def test_how_the_bench_was_understood_is_said(found):

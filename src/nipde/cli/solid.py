@@ -27,8 +27,7 @@ OPTIONS = {
     "--more-files": "solids: files of further tests on the same specimen, separated by commas",
 }
 #: Options that say that the file is of a scalar law, and of a solid.
-SCALAR = ("weights", "nuisance", "dirichlet", "flux", "robin", "load", "nodes", "specimen", "date", "device",
-          "outline_heights")  # fmt: skip
+SCALAR = ("weights", "nuisance", "dirichlet", "flux", "robin", "load", "nodes", "device", "outline_heights")
 MARKS = ("clamped", "roller", "force", "traction", "displacement")
 
 
@@ -72,7 +71,7 @@ def discover_solid(options: Any) -> int:
         response=_names(options.response), scale=options.scale or None, outline=options.outline or None,
         poisson=options.poisson, plane="strain" if options.plane_strain else "stress", noise=options.noise or None,
         uncertain=tuple(options.uncertain), outline_layer=options.outline_layer or None,
-        outline_pixel=options.outline_pixel or None,
+        outline_pixel=options.outline_pixel or None, specimen=options.specimen or None, date=options.date or None,
     )  # fmt: skip
     say(measurement.interpretation())
     with progress("identifying", 1) as advance:

@@ -171,10 +171,11 @@ def interpret(raws: Sequence[Raw], description: Description, *, amounts: Raw | N
     notes = [*on_files, *summary(gridded, loads, units, readings), on_noise, *_said_once(notes), *on_outline, *on_grid]
     notes += warnings(gridded, loads, units, specimen, outline=acts)
     stated = description.specimen, description.date
-    return Measurement(pairs, units, gridded.origin, sources, (*_identity(*stated), *notes), readings, *stated)
+    return Measurement(pairs, units, gridded.origin, sources, (*identity(*stated), *notes), readings, *stated)
 
 
-def _identity(specimen: str | None, date: str | None) -> list[Note]:
+def identity(specimen: str | None, date: str | None) -> list[Note]:
+    """Name of the specimen and day of the measurement, if stated."""
     words = [f"specimen {specimen}" if specimen else "", f"measured on {date}" if date else ""]
     return [Note("reading", f"{', '.join(filter(None, words))}.")] if any(words) else []
 

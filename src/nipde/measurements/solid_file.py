@@ -22,6 +22,7 @@ from nipde.measurements.outline import SMALL, STRAY
 from nipde.measurements.outline_file import OutlineFile, read_outline
 from nipde.measurements.parse import parse
 from nipde.measurements.point_data import PointData
+from nipde.measurements.read import identity
 from nipde.measurements.units import amount, factor
 from nipde.physics.plane_elasticity import Plane
 from nipde.shape import Shape
@@ -35,6 +36,8 @@ class SolidMeasurement:
     length: str
     sources: tuple[Source, ...]
     notes: tuple[Note, ...]
+    specimen_name: str | None = None
+    date: str | None = None
 
     def interpretation(self) -> str:
         """The notes as text, one per line, warnings marked."""
@@ -46,17 +49,19 @@ def read_solid(
     response: Sequence[str] = (), scale: str | None = None, outline: str | Path | None = None,
     poisson: float | None = None, plane: Plane = "stress", noise: str | float | None = None,
     uncertain: tuple[Uncertain, ...] = (), outline_layer: str | None = None, outline_pixel: str | None = None,
+    specimen: str | None = None, date: str | None = None,
 ) -> SolidMeasurement:  # fmt: skip
     """Displacements of one or several tests, one file each or one file with all; points may differ between tests.
 
     `outline` is a file in the coordinates of the points, `outline_layer` its layer in a drawing, `outline_pixel` the
-    size of a pixel of a picture; without an outline the specimen is the box around the points.
+    size of a pixel of a picture; without an outline the specimen is the box around the points. `specimen` is its
+    name and `date` the day of the measurement, such as `2026-11-03`, for the report.
     """
     if not paths:
         raise MeasurementError("read_solid", expected="at least one file", got="none", remedy="name the files")
     described = Description(
         units={"load": "1", **(units or {})}, response=tuple(response), scale=scale,
-        outline=None if outline is None else str(outline),
+        outline=None if outline is None else str(outline), specimen=specimen, date=date,
     )  # fmt: skip
     data: list[PointData] = []
     notes, sources, length, scaled = list[Note](), list[Source](), None, np.ones(2)
@@ -102,7 +107,9 @@ def read_solid(
         uncertain=uncertain,
     )  # fmt: skip
     notes += [*on_shape, *_notes(tests, bench, length)]
-    return SolidMeasurement(tests, length, tuple(sources), tuple(notes))
+    return SolidMeasurement(
+        tests, length, tuple(sources), (*identity(specimen, date), *notes), specimen_name=specimen, date=date
+    )
 
 
 def _shape(

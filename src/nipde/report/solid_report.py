@@ -221,6 +221,8 @@ class SolidDiscovery:
         return {
             "version": 1, "kind": "plane solid", "nipde": version("nipde"),
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            **({} if measurement.specimen_name is None else {"specimen": measurement.specimen_name}),
+            **({} if measurement.date is None else {"measured_on": measurement.date}),
             "unit": self.unit, "length": measurement.length, "level": self.level, "model": law.summary["model"],
             "phases": [asdict(phase) for phase in self.phases],
             "poisson": {"value": law.poisson, "half_width": half, "stated": law.tests.poisson is not None},
@@ -258,13 +260,15 @@ def modulus(value: float) -> str:
 def solid_page(discovery: SolidDiscovery) -> str:
     """One page of HTML with nothing to fetch."""
     law, summary = discovery.law, discovery.to_dict()
+    measurement = discovery.measurement
     facts = {
         "model": law.summary["model"], "tests": law.tests.count, "camera points": f"{len(law.tests.points):,}",
         "Poisson's ratio": f"{law.poisson:.3f}", "χ² per reading": f"{law.summary['chi_square']:.2f}",
     }  # fmt: skip
+    files = ", ".join(source.name for source in measurement.sources)
     return environment().get_template("solid.html.j2").render(
-        title=", ".join(source.name for source in discovery.measurement.sources), time=summary["time"], facts=facts,
-        statements=discovery.statements(), alarm=bool(discovery.ringing), notes=discovery.measurement.notes,
+        title=measurement.specimen_name or files, files=files, date=measurement.date, time=summary["time"], facts=facts,
+        statements=discovery.statements(), alarm=bool(discovery.ringing), notes=measurement.notes,
         maps=_embedded(material_figure(discovery)), residuals=_embedded(residual_figure(discovery)),
         sources=summary["sources"], version=summary["nipde"], style=text_of("page.css"),
     )  # fmt: skip
