@@ -10,7 +10,10 @@ from nipde.data.problems import PROBLEMS
 from nipde.measurements.formats import OURS
 from nipde.testing import format_checks, law_checks
 
-SMALL = {"mmnist": {"nodes": 29, "pairs": 2}, "advection": {"nodes": 9, "pairs": 3, "speed": 5.0}}
+SMALL = {
+    "mmnist": {"nodes": 29, "pairs": 2}, "advection": {"nodes": 9, "pairs": 3, "speed": 5.0},
+    "darcy-shapes": {"nodes": 11, "pairs": 3, "refine": 2},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("check", law_checks())
