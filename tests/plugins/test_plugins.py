@@ -1,8 +1,8 @@
 """A package that brings an estimator, a law and a file format, one file each: every command knows them."""
 
 import json
-import re
 import os
+import re
 import shutil
 import subprocess
 import sys
