@@ -81,13 +81,10 @@ def run(words: list[str]) -> int:
 
 def _check_for_outline(options: Any) -> None:
     """Loads of specimens with an outline are ranked by the posterior of output error."""
-    given = {
-        "--weights": options.weights not in ("", OUTPUT_ERROR), "--by": options.by is not None,
-        "--noise": options.noise is not None, "--relative": options.relative,
-    }  # fmt: skip
-    for name in (name for name, set_ in given.items() if set_):
+    usual = {"weights": ("", OUTPUT_ERROR), "by": (None,), "noise": (None,), "relative": (False,)}
+    if others := [name for name, values in usual.items() if options[name] not in values]:
         raise PairsError(
-            expected=f"no {name} for a specimen with an outline", got=f"{name} {options[name[2:]]}",
+            expected=f"no --{others[0]} for a specimen with an outline", got=options[others[0]],
             remedy="leave it out: loads are ranked by output error, with the noise of the file",
         )  # fmt: skip
 
@@ -95,11 +92,7 @@ def _check_for_outline(options: Any) -> None:
 def few_sensors(measurement: Measurement) -> bool:
     """Whether readings are at scattered points, or at a part of the nodes only."""
     mask = measurement.pairs.mask
-    return (
-        measurement.specimen is not None
-        or measurement.readings is not None
-        or (mask is not None and float(mask.double().mean()) < FULL)
-    )
+    return measurement.readings is not None or (mask is not None and float(mask.double().mean()) < FULL)
 
 
 def _estimated(weights: str, measurement: Measurement) -> tuple[Pairs | SensorPairs, Any]:

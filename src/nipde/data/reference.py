@@ -31,7 +31,22 @@ LoadKind = Literal["rough", "middle", "smooth", "bumps", "wells"]
 
 
 @dataclass(frozen=True)
-class ReferenceDarcyRecipe(FinerMeshRecipe):
+class FinerMeshDarcyRecipe(FinerMeshRecipe):
+    """Darcy flow in the unit square, or in specimens inside of it."""
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The unit square with Dirichlet conditions on all sides; of specimens, the box around them."""
+        return Grid.uniform(self.nodes)
+
+    @property
+    def quantities(self) -> Quantities:
+        """As in darcy."""
+        return Quantities(load=Quantity("source"), response=Quantity("pressure"), hidden=Quantity("permeability"))
+
+
+@dataclass(frozen=True)
+class ReferenceDarcyRecipe(FinerMeshDarcyRecipe):
     """-∇·(b∇p) = g as in darcy, solved by finite elements on a finer mesh; b keeps its details below the grid."""
 
     problem: ClassVar[str] = "darcy-reference"
@@ -49,16 +64,6 @@ class ReferenceDarcyRecipe(FinerMeshRecipe):
                 expected="refine from 1 to 64, contrast >= 1, anisotropy > 0",
                 got=(self.refine, self.contrast, self.anisotropy), remedy="choose others",
             )  # fmt: skip
-
-    @cached_property
-    def grid(self) -> Grid:
-        """The unit square with Dirichlet conditions on all sides."""
-        return Grid.uniform(self.nodes)
-
-    @property
-    def quantities(self) -> Quantities:
-        """As in darcy."""
-        return Quantities(load=Quantity("source"), response=Quantity("pressure"), hidden=Quantity("permeability"))
 
     def draw_loads(self, rng: Generator) -> Loads:
         """Values of the loads at the nodes of the data; those of a well are its rate over the volume of its cell."""
@@ -118,7 +123,7 @@ def _log_normal(rng: Generator, mesh: Grid, contrast: float) -> Cells:
 
 
 def _circles(rng: Generator, mesh: Grid, contrast: float) -> Cells:
-    x, y = _centres(mesh)
+    x, y = cell_centres(mesh)
     inside = np.zeros(x.shape, dtype=bool)
     for _ in range(rng.integers(3, 8)):
         (across, along), radius = rng.uniform(0.1, 0.9, 2), rng.uniform(0.06, 0.18)
@@ -127,7 +132,7 @@ def _circles(rng: Generator, mesh: Grid, contrast: float) -> Cells:
 
 
 def _voronoi(rng: Generator, mesh: Grid, contrast: float) -> Cells:
-    x, y = _centres(mesh)
+    x, y = cell_centres(mesh)
     seeds = rng.uniform(0, 1, (rng.integers(8, 20), 2))
     high = rng.random(len(seeds)) < 0.5
     high[:2] = False, True
@@ -136,7 +141,7 @@ def _voronoi(rng: Generator, mesh: Grid, contrast: float) -> Cells:
 
 
 def _stripes(rng: Generator, mesh: Grid, contrast: float) -> Cells:
-    x, y = _centres(mesh)
+    x, y = cell_centres(mesh)
     angle, period, start = rng.uniform(0, np.pi), rng.uniform(0.15, 0.4), rng.random()
     return _phases(((x * np.cos(angle) + y * np.sin(angle)) / period + start) % 1 < 0.5, contrast)
 
@@ -157,7 +162,8 @@ def _gaussian(rng: Generator, mesh: Grid, alpha: float) -> Cells:
     return GaussianField(alpha).sample(mesh.refine(2), rng=rng, count=1)[0, 1::2, 1::2]
 
 
-def _centres(mesh: Grid) -> tuple[Cells, ...]:
+def cell_centres(mesh: Grid) -> tuple[Cells, ...]:
+    """x and y of the cells of a mesh."""
     return tuple(x[1::2, 1::2] for x in mesh.refine(2).coordinates)
 
 

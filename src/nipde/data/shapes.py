@@ -5,7 +5,6 @@ the nodes of the box around the specimen: responses and material are NaN outside
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,16 +12,15 @@ import shapely
 from jaxtyping import Bool, Float
 from numpy.random import Generator
 
-from nipde.data.finer_mesh import FinerMeshRecipe, check_solved, mean_around_nodes
+from nipde.data.finer_mesh import check_solved, mean_around_nodes
 from nipde.data.random_specimens import SPECIMENS, on_random_arc, outline_case
 from nipde.data.recipe import Loads, option, streams
-from nipde.data.reference import MATERIALS, Cells, Family, load_functions
-from nipde.data.system import Quantities, Quantity, System
+from nipde.data.reference import MATERIALS, Cells, Family, FinerMeshDarcyRecipe, cell_centres, load_functions
+from nipde.data.system import System
 from nipde.discretisation.interpolation import multilinear
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen
 from nipde.errors import ArchiveError
-from nipde.grid import Grid
 from nipde.physics.triangles import TriangleConduction, Triangulation, triangulated
 
 #: Wells are at nodes that are farther from the outline than this, in spacings.
@@ -30,7 +28,7 @@ AWAY = 2.0
 
 
 @dataclass(frozen=True)
-class ShapedDarcyRecipe(FinerMeshRecipe):
+class ShapedDarcyRecipe(FinerMeshDarcyRecipe):
     """-∇·(b∇p) = g on discs, plates with a hole and other shapes, by triangles; supports and loads on any part."""
 
     problem: ClassVar[str] = "darcy-shapes"
@@ -56,16 +54,6 @@ class ShapedDarcyRecipe(FinerMeshRecipe):
                 expected="refine from 2 to 64, contrast >= 1, at least 11 nodes per axis",
                 got=(self.refine, self.contrast, self.nodes), remedy="choose others",
             )  # fmt: skip
-
-    @cached_property
-    def grid(self) -> Grid:
-        """The box around the specimens, the unit square."""
-        return Grid.uniform(self.nodes)
-
-    @property
-    def quantities(self) -> Quantities:
-        """As in darcy."""
-        return Quantities(load=Quantity("source"), response=Quantity("pressure"), hidden=Quantity("permeability"))
 
     def specimen_of(self, seed: int | np.uint64) -> Specimen:
         """Shape and supports of a system."""
@@ -130,17 +118,15 @@ class ShapedDarcyRecipe(FinerMeshRecipe):
         if self.loads == "outline":
             return np.zeros((len(triangles.vertices), self.pairs))
         if self.loads == "wells":
-            pair, node = np.nonzero(loads.reshape(self.pairs, -1))
-            at = np.stack([x.ravel()[node] for x in self.grid.coordinates], axis=-1)
-            return np.asarray(triangles.at(at[np.argsort(pair)]).T.toarray())
+            node = np.nonzero(loads.reshape(self.pairs, -1))[1]  # one of every pair
+            return triangles.at(np.stack([x.ravel()[node] for x in self.grid.coordinates], axis=-1)).T.toarray()
         functions = self.functions_of(loads, load_functions(self.loads, rng, self.mesh, self.pairs))
         values = multilinear(self.mesh, triangles.vertices) @ functions.reshape(self.pairs, -1).T
         return np.asarray(triangles.mass @ values)
 
     def _cells_inside(self, specimen: Specimen) -> Bool[np.ndarray, "x y"]:
         """Cells of the mesh whose centre is in the specimen."""
-        x, y = (centre[1::2, 1::2] for centre in self.mesh.refine(2).coordinates)
-        return np.asarray(shapely.contains_xy(specimen.shape.region, x, y))
+        return np.asarray(shapely.contains_xy(specimen.shape.region, *cell_centres(self.mesh)))
 
 
 def _at_cells(fine: Cells, points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, " point"]:

@@ -53,7 +53,7 @@ class Candidates:
     size: tuple[float, ...]
 
 
-def inside_only(candidates: Candidates, inside: Bool[np.ndarray, "*space"]) -> Candidates:
+def acting_inside(candidates: Candidates, inside: Bool[np.ndarray, "*space"]) -> Candidates:
     """Those that act inside of a specimen, and on no node next to its outline."""
     around = torch.tensor(binary_dilation(~inside, np.ones((3,) * inside.ndim, dtype=bool)))
     kept = ((candidates.fields == 0) | ~around).flatten(1).all(1)

@@ -15,7 +15,7 @@ import torch
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.discovery.a_optimal_design import Sensor, most_informative
-from nipde.discovery.candidates import PATCH, Candidates, Kind, Loads, as_loads, candidates_like, inside_only
+from nipde.discovery.candidates import PATCH, Candidates, Kind, Loads, acting_inside, as_loads, candidates_like
 from nipde.discovery.design import Ranking, next_load
 from nipde.discovery.discovery import RecommendedLoads
 from nipde.discovery.load_names import load_name
@@ -58,7 +58,7 @@ def recommend(
         return none
     candidates = candidates_like(grid, applied, kind)
     if on_shape:
-        candidates = inside_only(candidates, kernel.laws[0].inside)
+        candidates = acting_inside(candidates, kernel.laws[0].inside)
         if not len(candidates.fields):
             return none
     ranking = rank(candidates.fields, queries_of(candidates.fields, applied))

@@ -209,10 +209,10 @@ def triangulated(shape: Shape, spacing: float) -> Triangulation:
     # Those of the lattice are known: Qhull has to find the others only.
     inner = np.where(deep, number, -1).reshape(shifted.shape)
     banded = np.concatenate([np.arange(len(outline)), number[kept & np.isfinite(distance)]])
-    found = banded[Delaunay(vertices[banded]).simplices]
+    simplices = banded[Delaunay(vertices[banded]).simplices]
     is_deep = np.zeros(len(vertices), dtype=bool)
     is_deep[number[deep]] = True
-    triangles = np.concatenate([found[~is_deep[found].all(axis=1)], _lattice_triangles(inner)])
+    triangles = np.concatenate([simplices[~is_deep[simplices].all(axis=1)], _lattice_triangles(inner)])
     triangles = triangles[shapely.contains_xy(region, *vertices[triangles].mean(axis=1).T)]
     a, b = (vertices[triangles[:, k]] - vertices[triangles[:, 0]] for k in (1, 2))
     flat = np.abs(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]) < 1e-6 * spacing**2  # along a straight side, by rounding

@@ -92,12 +92,12 @@ class SensorPosterior:
             columns = np.hstack([changes.T @ (green * drop[:, None]) for drop in drops.T])
             return np.asarray(dense.solve_triangular(self._root, columns, lower=True, check_finite=False))
 
-        asked, noise = whitened(queries), float(np.median(problem.deviation[problem.measured]))
+        of_queries, noise = whitened(queries), float(np.median(problem.deviation[problem.measured]))
         gains = []
         for own in np.split(whitened(candidates), len(candidates), axis=1):
             root = np.linalg.cholesky(own.T @ own + noise**2 * np.eye(own.shape[1]))
-            gains.append(np.sum(dense.solve_triangular(root, own.T @ asked, lower=True) ** 2))
-        return np.array(gains) / max(float(np.sum(asked**2)), 1e-300)
+            gains.append(np.sum(dense.solve_triangular(root, own.T @ of_queries, lower=True) ** 2))
+        return np.array(gains) / max(float(np.sum(of_queries**2)), 1e-300)
 
     def log_deviation(self) -> Float[np.ndarray, "*space"]:
         """Of log b, with the distance of other models that explain the readings."""
