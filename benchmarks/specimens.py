@@ -41,7 +41,7 @@ SEED = 4057
 #: Systems that bands are calibrated on are in no row.
 CALIBRATION_SEED = 5099
 #: By budget: systems of every row, of those with a penalty, and that bands are calibrated on.
-BUDGETS = {"quick": (1, 0, 0), "standard": (10, 1, 72), "long": (50, 10, 200)}
+BUDGETS = {"quick": (1, 0, 0), "standard": (50, 1, 72), "long": (50, 10, 200)}
 QUERIES, NOISE, RIM = 10, 0.01, 0.04
 GRID = Grid.uniform(21)
 #: Nodes of the box on which loads and material are drawn; spacing of the triangles.

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from nipde.discretisation.links import Links, OnLinks, factorised
+from nipde.discretisation.links import Links, OnLinks, blocks, factorised
 from nipde.discretisation.multigrid import StencilSolver
 from nipde.discretisation.stencil import Line, Offset, Stencil
 
@@ -17,7 +17,7 @@ Columns = Float[np.ndarray, "unknown column"]
 
 
 class Inverse(Protocol):
-    """What SuperLU has, too."""
+    """What SuperLU has as well."""
 
     def solve(self, rhs: Columns) -> Columns:
         """A⁻¹ of every column."""
@@ -27,7 +27,21 @@ def inverse_of(links: Links, conductances: OnLinks) -> Inverse:
     """Of A = Dᵀ diag(c) D on the unknown cells."""
     if links.too_large:
         return MultigridInverse(links, conductances)
-    return factorised(links.assemble(conductance=conductances), symmetric=True)
+    return FactorisedInverse(links, conductances)
+
+
+class FactorisedInverse:
+    """By sparse factors, block by block of right-hand sides."""
+
+    def __init__(self, links: Links, conductances: OnLinks) -> None:
+        self.factor = factorised(links.assemble(conductance=conductances), symmetric=True)
+
+    def solve(self, rhs: Columns) -> Columns:
+        """To rounding."""
+        found = np.empty(rhs.shape, order="F")
+        for block in blocks(rhs.shape[1], len(rhs)):
+            found[:, block] = self.factor.solve(rhs[:, block])
+        return found
 
 
 class MultigridInverse:

@@ -1,6 +1,7 @@
 """Truncated singular value decomposition of a kernel, K(x, y) ≈ Σ_r a_r(x) b_r(y); and the kernel as a program."""
 
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 from torch import Tensor, nn
 from torch.export import Dim
 
+from nipde.grid import Grid
 from nipde.kernels.base import Kernel
 
 #: Up to this many nodes all singular values are computed, and programs hold the whole kernel.
@@ -52,7 +54,8 @@ def factors_of(kernel: Kernel) -> Factors:
             rmatvec=lambda x: whole.rmatvec(x.ravel() * root) / root,
             rmatmat=lambda x: whole.rmatmat(x * root[:, None]) / root[:, None],
         )
-        left, sizes, right = _by_subspace_iteration(operator, min(MOST, grid.size - 2))
+        start = _smooth_and_random(grid, min(MOST, grid.size - 2))
+        left, sizes, right = _of_the_images(operator, start * root[:, None])
         rank = len(sizes)
         truncation_error = _estimated_error(operator, (left * sizes, right))
     amounts = np.sqrt(sizes[:rank])
@@ -70,13 +73,22 @@ def _estimated_error(operator: LinearOperator, factors: tuple[ndarray, ndarray])
     return float(np.linalg.norm(images - factors[0] @ (factors[1] @ loads)) / np.linalg.norm(images))
 
 
-def _by_subspace_iteration(operator: LinearOperator, count: int) -> tuple[ndarray, ndarray, ndarray]:
-    """Largest singular values and their vectors by one round of subspace iteration, loads together: a few % off."""
-    start = np.random.default_rng(0).standard_normal((operator.shape[1], count + count // 10 + 10))
-    basis = np.linalg.qr(operator.matmat(start))[0]
-    basis = np.linalg.qr(operator.matmat(np.linalg.qr(operator.rmatmat(basis))[0]))[0]
+def _of_the_images(operator: LinearOperator, start: ndarray) -> tuple[ndarray, ndarray, ndarray]:
+    """Largest singular values and their vectors in the images of some loads: a few % off where these are smooth."""
+    basis = np.linalg.qr(operator.matmat(np.linalg.qr(start)[0]))[0]
     left, sizes, right = np.linalg.svd(operator.rmatmat(basis).T, full_matrices=False)
-    return (basis @ left)[:, :count], sizes[:count], right[:count]
+    return (basis @ left)[:, :MOST], sizes[:MOST], right[:MOST]
+
+
+def _smooth_and_random(grid: Grid, count: int) -> Float[ndarray, "node load"]:
+    """`count` products of cosines, those of the longest waves, and a tenth as many random fields."""
+    waves = np.stack([number.ravel() for number in np.indices(grid.shape)], axis=1)
+    frequencies = waves / np.array([axis.length for axis in grid.axes])
+    longest = waves[np.argsort(np.sum(frequencies**2, axis=1), kind="stable")[:count]]
+    cosines = [np.cos(np.pi * np.outer(range(n), range(n)) / (n - 1)) for n in grid.shape]
+    fields = [reduce(np.multiply.outer, (along[n] for along, n in zip(cosines, wave, strict=True))) for wave in longest]
+    random = np.random.default_rng(0).standard_normal((grid.size, min(count // 10 + 10, grid.size - count)))
+    return np.hstack([np.stack(fields).reshape(count, -1).T, random])
 
 
 def save_program(kernel: Kernel, factors: Factors, path: Path) -> None:
