@@ -26,6 +26,7 @@ from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.data.plan import Plan
 from nipde.data.reference import Family, LoadKind, ReferenceDarcyRecipe
+from nipde.estimators.inverse.inverse_problem import is_significant
 from nipde.estimators.inverse.material_models import Penalty
 from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
@@ -138,12 +139,21 @@ def recorded(systems: list[dict[str, Any]]) -> dict[str, Any]:
     known = [{**one, "pairs": rows[one["table"], one["row"]].pairs} for one in known]
     factors = band_factors.strata([one for one in known if one["table"] == "calibration"], SHARES)
     judged_by = {row.table: {} if row.table == "calibration" else factors for row in ALL}
-    known = [{**one, **band_factors.held(one, judged_by[one["table"]], SHARES)} for one in known]
+    known = [
+        {**one, **band_factors.held(one, judged_by[one["table"]], SHARES), "warned": one["rings"] or unexplained(one)}
+        for one in known
+    ]
     each = {key: [one for one in known if (one["table"], one["row"]) == key] for key in rows}
     return {
         "rows": [summary(row, each[key]) for key, row in rows.items() if each[key]], "queries": QUERIES,
         "shares": list(SHARES), "factors": factors, "systems": known,
     }  # fmt: skip
+
+
+def unexplained(one: dict[str, Any]) -> bool:
+    """Whether the case is not covered, since the smooth material that was taken does not explain the readings."""
+    found = is_significant(one["chi_square"], effective_dof=one["effective_dof"], count=one["readings"])
+    return one["model"] == "smooth" and found
 
 
 def judged(row: Row, number: int, folder: Path) -> str:
@@ -251,7 +261,7 @@ SUMMARY = (
 def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Means over the systems that are there."""
     means = ("held_out", "within", "material_within", "log_mean", "log_median", "log_width", "phases_inside",
-             "chi_square", "effective_dof", "seconds", "rings")  # fmt: skip
+             "chi_square", "effective_dof", "seconds", "rings", "warned")  # fmt: skip
     return {
         "row": row.name, **asdict(replace(row, nuisance=())), "systems": len(each),
         "models": dict(Counter(one["model"] for one in each)),

@@ -34,12 +34,12 @@ def reference(measured: dict[str, Any]) -> str:
 
 def _rows(rows: Rows) -> str:
     head = ("data", "systems", "held out", "worst system", "mean abs error of log b", "phases", "χ²",
-            "responses within bands", "coefficient within bands", "alarms", "models", "seconds")  # fmt: skip
+            "responses within bands", "coefficient within bands", "warnings", "models", "seconds")  # fmt: skip
     return table(head, [
         (
             row["row"], row["systems"], percent(row["held_out"]), percent(row["held_out_worst"]),
             f"{row['log_mean']:.3f}", _phases(row), f"{row['chi_square']:.2f}",
-            _within(row, "within"), _within(row, "material_within"), _share(row["rings"]),
+            _within(row, "within"), _within(row, "material_within"), _share(row["warned"]),
             ", ".join(f"{count} {model}" for model, count in row["models"].items()), f"{row['seconds']:.0f}",
         )
         for row in rows
@@ -62,7 +62,7 @@ def _misspecified(rows: Rows) -> str:
 
 def _strata(rows: Rows) -> str:
     head = ("bands by family, and by pairs, noise, sensors", "systems", "held out", "responses within bands",
-            "coefficient within bands", "alarms")  # fmt: skip
+            "coefficient within bands", "warnings")  # fmt: skip
     groups: dict[str, Rows] = {"all": rows}
     for row in rows:
         groups.setdefault(row["family"], []).append(row)
@@ -72,7 +72,7 @@ def _strata(rows: Rows) -> str:
         (
             name, sum(row["systems"] for row in mine), percent(_mean(mine, "held_out")),
             _spread(mine, "within_calibrated"), _spread(mine, "material_within_calibrated"),
-            _share(_mean(mine, "rings")),
+            _share(_mean(mine, "warned")),
         )
         for name, mine in groups.items()
     ])  # fmt: skip

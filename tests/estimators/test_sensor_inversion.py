@@ -11,10 +11,12 @@ from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.data.reference import ReferenceDarcyRecipe
+from nipde.discovery.coverage import coverage_of
 from nipde.errors import KernelError, PairsError
 from nipde.estimators.inverse.adjoint import AdjointGaussNewton
 from nipde.estimators.inverse.band_factors import Case, factors_of
-from nipde.estimators.inverse.sensor_inversion import SensorInversion
+from nipde.estimators.inverse.inverse_problem import is_significant
+from nipde.estimators.inverse.sensor_inversion import UNEXPLAINED, SensorInversion
 from nipde.grid import Grid
 
 GRID, KNOWN, HELD_OUT = Grid.uniform(11), 12, 8
@@ -52,6 +54,20 @@ def error(kernel, held_out):
 
 # What is found
 
+
+@pytest.mark.parametrize(("family", "explained"), [("stripes", False), ("log-normal", True)])
+def test_a_smooth_material_that_does_not_explain_the_readings_is_not_covered(family, explained):
+    known = masked(data(family, 1)[0], share=0.4)
+    kernel = replace(ESTIMATOR, piecewise_constant=False)(known)
+    assert kernel.laws[0].summary["model"] == "smooth"
+    assert (UNEXPLAINED not in coverage_of(kernel).reasons) == explained
+
+
+def test_significance_is_by_the_readings_that_the_parameters_leave():
+    assert not is_significant(1.0, effective_dof=0.0, count=1000)
+    assert is_significant(1.0, effective_dof=200.0, count=1000)
+    assert not is_significant(1.2, effective_dof=0.0, count=100)  # 1.3 deviations of χ²
+    assert is_significant(1.2, effective_dof=0.0, count=2000)
 
 @every_case
 def test_data_choose_the_kind_of_material(family, seed):

@@ -53,6 +53,17 @@ USUAL_POINTS, EXACT_POINTS = 2, 4
 SIGNIFICANT = 3.0
 
 
+def expectation(effective_dof: float, count: int) -> float:
+    """Of χ² of `count` readings: 1 - F/n."""
+    return max(1 - effective_dof / count, 0.02)
+
+
+def is_significant(chi_square: float, *, effective_dof: float, count: int) -> bool:
+    """Whether χ² is above its expectation by more than chance."""
+    excess = log(max(chi_square, 1e-9) / expectation(effective_dof, count))
+    return excess > SIGNIFICANT * sqrt(2 / count)
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A fitted model, its derivatives, and how it compares."""
@@ -74,7 +85,7 @@ class Candidate:
     @property
     def expected(self) -> float:
         """Of χ²: 1 - F/n."""
-        return max(1 - self.effective_dof / self.count, 0.02)
+        return expectation(self.effective_dof, self.count)
 
     @property
     def excess(self) -> float:
@@ -84,7 +95,7 @@ class Candidate:
     @property
     def significant(self) -> bool:
         """Whether χ² is above its expectation by more than chance."""
-        return self.excess > SIGNIFICANT * sqrt(2 / self.count)
+        return is_significant(self.fit.chi_square, effective_dof=self.effective_dof, count=self.count)
 
     @property
     def solver_error(self) -> Values:

@@ -58,6 +58,11 @@ DECISIVE = 150.0
 NEAR = 4.0
 #: z-scores above it are outliers.
 LIMIT = 4.0
+#: Why a case is not covered if χ² of the smooth material that was taken is above its expectation.
+UNEXPLAINED = (
+    "no smooth material explains the readings, and no phases were identified: the material may have details that these "
+    "sensors do not resolve, and bands may be too narrow"
+)
 #: ε and the weights τ that are compared.
 PATHS: dict[Penalty, tuple[float, tuple[float, ...]]] = {
     "tikhonov": (1.0, (1000.0, 300.0, 100.0, 30.0, 10.0)),
@@ -283,7 +288,7 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
         "size": problem.size, "discretisation": solver_error, "model_error": model_error,
         "interpolation": solver.interpolation, "undecided": len(others) > 0, "criteria": criteria,
         "material_nodes": list(problem.nodes.shape), "nuisance": list(problem.nuisance),
-        "outside": list(case.outside),
+        "outside": [*case.outside, *([UNEXPLAINED] if name == "smooth" and best.significant else [])],
     }  # fmt: skip
     bands = PredictionBands(LEVELS, of_responses[:, None].expand(-1, 2), test, of_material)
     return RefinedLaw(
