@@ -1,5 +1,6 @@
 """Material identification: the bundled sample is solved, and unusual measurements are not refused."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 import nipde
 from nipde.boundary import Neumann
 from nipde.discovery.discover import discover, split
+from nipde.discovery.held_out_test import HeldOutTest
 from nipde.errors import KernelError, PairsError
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.estimators.inverse.adjoint import BASELINES
@@ -70,6 +72,17 @@ def test_bands_hold_about_their_share_of_the_membrane(found):
     assert np.median((material.high / material.low)[free]) <= 1.02  # and they are narrow
     assert found[0].coverage.covered
     assert (material.level, material.unit) == (0.9, "N/mm")
+
+
+def test_a_discovery_is_not_covered_if_held_out_readings_object(found, tmp_path):
+    discovery, _ = found
+    assert not discovery.held_out.test.fails
+    assert any("as noise and bands allow" in sentence for sentence in statements(discovery))
+    failed = replace(discovery, held_out=replace(discovery.held_out, test=HeldOutTest(7.0, 50.0)))
+    assert failed.coverage.reasons == (*discovery.coverage.reasons, failed.held_out.test.reason)
+    assert any("more than noise and bands allow" in sentence for sentence in statements(failed))
+    summary = json.loads((failed.save(tmp_path / "found") / "summary.json").read_text())
+    assert summary["held_out"]["test"] == {"variance_ratio": 7.0, "excess": 50.0, "fails": True}
 
 
 def test_held_out_pairs_are_predicted(found):

@@ -69,6 +69,7 @@ def test_significance_is_by_the_readings_that_the_parameters_leave():
     assert not is_significant(1.2, effective_dof=0.0, count=100)  # 1.3 deviations of χ²
     assert is_significant(1.2, effective_dof=0.0, count=2000)
 
+
 @every_case
 def test_data_choose_the_kind_of_material(family, seed):
     summary = kernel_of(family, seed).laws[0].summary

@@ -15,6 +15,7 @@ import nipde
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.discovery.discovery import IDENTIFIABLE, Baseline, Discovery, HeldOut, check_text
+from nipde.discovery.held_out_test import held_out_test
 from nipde.discovery.material import check_options, inside_only, material_of, phases_of
 from nipde.discovery.recommended_loads import recommend
 from nipde.errors import NipdeError, PairsError
@@ -140,8 +141,11 @@ def predictions(
     # The error of a zero response is relative to the largest of the others.
     size = torch.where(size > 0, size, size.max())
     errors = torch.where(error > 0, error / size, 0)
-    fields = (field[:, 0].cpu().numpy() for field in (queries.loads, measured, predicted, mask, errors))
-    return HeldOut(indices, *fields)
+
+    def array(field: torch.Tensor) -> np.ndarray:
+        return np.asarray(field[:, 0].cpu())
+
+    return HeldOut(indices, array(queries.loads), array(measured), array(predicted), array(mask), array(errors))
 
 
 def warm_started(estimator: Any, subject: Pairs | SensorPairs, parts: Split | None) -> tuple[Estimator, HeldOut | None]:
@@ -163,7 +167,9 @@ def warm_started(estimator: Any, subject: Pairs | SensorPairs, parts: Split | No
         at_sensors = law.readings(loads, readings.sensors.matrix, readings.outline)
         held_out = replace(held_out, errors=errors_at(readings, at_sensors))
     else:
+        readings = SensorPairs.of(queries)
         held_out = predictions(kernel, queries, indices)
+    held_out = replace(held_out, test=held_out_test(kernel, readings))
     return (partial(estimator.continued, kernel) if subject.count >= ENOUGH else estimator), held_out
 
 

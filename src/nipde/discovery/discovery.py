@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from nipde.discovery.coverage import Coverage, coverage_of
+from nipde.discovery.held_out_test import HeldOutTest
 from nipde.errors import NipdeError
 from nipde.kernels.base import Kernel
 from nipde.measurements.measurement import Measurement
@@ -66,6 +67,8 @@ class HeldOut:
     mask: Bool[ndarray, "pair *space"]
     #: Relative errors over the measured nodes.
     errors: Float[ndarray, " pair"]
+    #: Whether noise and bands allow errors of this size; None where neither is known.
+    test: HeldOutTest | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +109,9 @@ class Discovery:
 
     @property
     def coverage(self) -> Coverage:
-        """Whether bands and tests were measured on systems like this one."""
-        return coverage_of(self.kernel)
+        """Whether bands and tests were measured on systems like this one, and held-out readings do not object."""
+        coverage, test = coverage_of(self.kernel), self.held_out and self.held_out.test
+        return Coverage((*coverage.reasons, test.reason)) if test and test.fails else coverage
 
     def save(self, folder: str | Path, *, dense: bool = False) -> Path:
         """Write fields, kernel, predictor, summary and report page, all or none; with `dense` the whole matrix."""

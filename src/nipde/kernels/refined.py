@@ -37,6 +37,11 @@ class FitPosterior(Protocol):
     def response_deviation(self, loads: Loads, outline: Sequence[LoadCase] = ()) -> Loads:
         """Standard deviation of responses to loads, and to those on the outline."""
 
+    def reading_deviation(
+        self, loads: Loads, matrix: Callable[[Grid], sparse.csr_array], outline: Sequence[LoadCase] = ()
+    ) -> Float[np.ndarray, "pair sensor"]:
+        """The same at sensors; `matrix` is theirs on a grid."""
+
     def log_deviation(self) -> Float[np.ndarray, "*space"]:
         """Standard deviation of log b."""
 

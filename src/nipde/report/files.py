@@ -186,6 +186,9 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
             "pairs": list(held_out.indices),
             "errors": [float(error) for error in held_out.errors],
             "mean_error": float(held_out.errors.mean()),
+            "test": None
+            if held_out.test is None
+            else {"variance_ratio": held_out.test.ratio, "excess": held_out.test.excess, "fails": held_out.test.fails},
         },
         "baselines": [
             {"name": one.name, "held_out_error": _finite(one.held_out_error), "seconds": one.seconds}

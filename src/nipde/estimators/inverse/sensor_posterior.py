@@ -1,6 +1,6 @@
 """Posterior of a fit to sensors: Cov(θ) = (JᵀwJ + R)⁻¹, carried to responses and to log b by their derivatives."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,6 +42,19 @@ class SensorPosterior:
 
     def response_deviation(self, loads: Loads, outline: Sequence[LoadCase] = ()) -> Loads:
         """Of responses at unknown nodes; 0 where they are given."""
+        solver = self.best.near.solver
+        assert isinstance(solver, LinkSolver)
+        domain = solver.domain
+        inner = self.grid.unknown if domain.cells is None else domain.cells.shape.holds_nodes(self.grid)
+        at = Sensors.at(np.stack([x[inner] for x in self.grid.coordinates], -1))
+        deviation = np.zeros((len(loads), self.grid.size))
+        deviation[:, np.flatnonzero(inner)] = self.reading_deviation(loads, at.matrix, outline)
+        return deviation.reshape(loads.shape)
+
+    def reading_deviation(
+        self, loads: Loads, matrix: Callable[[Grid], sparse.csr_array], outline: Sequence[LoadCase] = ()
+    ) -> Float[np.ndarray, "pair sensor"]:
+        """Of what sensors would read without noise; `matrix` is theirs on a grid."""
         near, solver = self.best.near, self.best.near.solver
         assert isinstance(solver, LinkSolver)
         domain, data = solver.domain, OutlineData.of(outline, solver.domain)
@@ -56,22 +69,20 @@ class SensorPosterior:
 
         factor, responses = solved(self.best.fit)
         drops = solver.difference @ responses - given
-        inner = self.grid.unknown if domain.cells is None else domain.cells.shape.holds_nodes(self.grid)
-        at = Sensors.at(np.stack([x[inner] for x in self.grid.coordinates], -1)).matrix(solver.grid)
+        at = matrix(solver.grid)
         nodes = at @ domain.to_nodes
         values = nodes @ responses + at @ (domain.from_given @ np.broadcast_to(given, drops.shape))
         green = solver.difference @ factor.solve(nodes.T.toarray())
         changes = near.changes[:, near.active]
-        variance = np.zeros((len(loads), self.grid.size))
-        inner = np.flatnonzero(inner)
+        variance = np.zeros((len(loads), len(values)))
         for number, drop in enumerate(drops.T):
             rows = changes.T @ (green * drop[:, None])
             response = values[:, number]
             errors = self.relative_error**2 * np.mean(response**2) + (self.common_gain * response) ** 2
-            variance[number, inner] = self._summed(rows) + errors
+            variance[number] = self._summed(rows) + errors
         for other in self.others:
-            variance[:, inner] += (nodes @ (responses - solved(other)[1])).T ** 2
-        return self.widened * np.sqrt(variance).reshape(loads.shape)
+            variance += (nodes @ (responses - solved(other)[1])).T ** 2
+        return self.widened * np.sqrt(variance)
 
     def reading_gains(self, candidates: Loads, queries: Loads) -> Float[np.ndarray, " candidate"]:
         """Share of the variance of the queries' readings that reading each candidate would take away.
