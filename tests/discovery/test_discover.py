@@ -10,7 +10,7 @@ import torch
 import nipde
 from nipde.boundary import Neumann
 from nipde.discovery.discover import discover, split
-from nipde.discovery.held_out_test import HeldOutTest
+from nipde.discovery.held_out_check import HeldOutCheck
 from nipde.errors import KernelError, PairsError
 from nipde.estimators.conditioned.conditioned_nips import ConditionedNIPS
 from nipde.estimators.inverse.adjoint import BASELINES
@@ -76,13 +76,13 @@ def test_bands_hold_about_their_share_of_the_membrane(found):
 
 def test_a_discovery_is_not_covered_if_held_out_readings_object(found, tmp_path):
     discovery, _ = found
-    assert not discovery.held_out.test.fails
+    assert not discovery.held_out.check.fails
     assert any("as noise and bands allow" in sentence for sentence in statements(discovery))
-    failed = replace(discovery, held_out=replace(discovery.held_out, test=HeldOutTest(7.0, 50.0)))
-    assert failed.coverage.reasons == (*discovery.coverage.reasons, failed.held_out.test.reason)
+    failed = replace(discovery, held_out=replace(discovery.held_out, check=HeldOutCheck(7.0, 50.0)))
+    assert failed.coverage.reasons == (*discovery.coverage.reasons, failed.held_out.check.reason)
     assert any("more than noise and bands allow" in sentence for sentence in statements(failed))
     summary = json.loads((failed.save(tmp_path / "found") / "summary.json").read_text())
-    assert summary["held_out"]["test"] == {"variance_ratio": 7.0, "excess": 50.0, "fails": True}
+    assert summary["held_out"]["check"] == {"variance_ratio": 7.0, "excess": 50.0, "fails": True}
 
 
 def test_held_out_pairs_are_predicted(found):

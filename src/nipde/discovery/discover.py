@@ -15,7 +15,7 @@ import nipde
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.discovery.discovery import IDENTIFIABLE, Baseline, Discovery, HeldOut, check_text
-from nipde.discovery.held_out_test import held_out_test
+from nipde.discovery.held_out_check import held_out_check
 from nipde.discovery.material import check_options, inside_only, material_of, phases_of
 from nipde.discovery.recommended_loads import recommend
 from nipde.errors import NipdeError, PairsError
@@ -169,7 +169,7 @@ def warm_started(estimator: Any, subject: Pairs | SensorPairs, parts: Split | No
     else:
         readings = SensorPairs.of(queries)
         held_out = predictions(kernel, queries, indices)
-    held_out = replace(held_out, test=held_out_test(kernel, readings))
+    held_out = replace(held_out, check=held_out_check(kernel, readings))
     return (partial(estimator.continued, kernel) if subject.count >= ENOUGH else estimator), held_out
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from nipde.discovery.coverage import Coverage, coverage_of
-from nipde.discovery.held_out_test import HeldOutTest
+from nipde.discovery.held_out_check import HeldOutCheck
 from nipde.errors import NipdeError
 from nipde.kernels.base import Kernel
 from nipde.measurements.measurement import Measurement
@@ -68,7 +68,7 @@ class HeldOut:
     #: Relative errors over the measured nodes.
     errors: Float[ndarray, " pair"]
     #: Whether noise and bands allow errors of this size; None where neither is known.
-    test: HeldOutTest | None = None
+    check: HeldOutCheck | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +110,8 @@ class Discovery:
     @property
     def coverage(self) -> Coverage:
         """Whether bands and tests were measured on systems like this one, and held-out readings do not object."""
-        coverage, test = coverage_of(self.kernel), self.held_out and self.held_out.test
-        return Coverage((*coverage.reasons, test.reason)) if test and test.fails else coverage
+        coverage, check = coverage_of(self.kernel), self.held_out and self.held_out.check
+        return Coverage((*coverage.reasons, check.reason)) if check and check.fails else coverage
 
     def save(self, folder: str | Path, *, dense: bool = False) -> Path:
         """Write fields, kernel, predictor, summary and report page, all or none; with `dense` the whole matrix."""

@@ -186,9 +186,13 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
             "pairs": list(held_out.indices),
             "errors": [float(error) for error in held_out.errors],
             "mean_error": float(held_out.errors.mean()),
-            "test": None
-            if held_out.test is None
-            else {"variance_ratio": held_out.test.ratio, "excess": held_out.test.excess, "fails": held_out.test.fails},
+            "check": None
+            if held_out.check is None
+            else {
+                "variance_ratio": held_out.check.ratio,
+                "excess": held_out.check.excess,
+                "fails": held_out.check.fails,
+            },
         },
         "baselines": [
             {"name": one.name, "held_out_error": _finite(one.held_out_error), "seconds": one.seconds}

@@ -149,8 +149,8 @@ def held_out_statement(discovery: Discovery) -> str:
         return "Held-out prediction error not available: too few pairs to hold one out."
     best = best_baseline(discovery)
     beside = f" (best baseline, {best.name}: {percent(best.held_out_error)})" if best else ""
-    test = discovery.held_out.test
-    allowed = "" if test is None else f", {'more than' if test.fails else 'as'} noise and bands allow"
+    check = discovery.held_out.check
+    allowed = "" if check is None else f", {'more than' if check.fails else 'as'} noise and bands allow"
     return f"Held-out prediction error: {percent(float(discovery.held_out.errors.mean()))}{allowed}{beside}."
 
 

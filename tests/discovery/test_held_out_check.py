@@ -11,7 +11,7 @@ from nipde.context.noise import with_white_noise
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.data.reference import ReferenceDarcyRecipe
-from nipde.discovery.held_out_test import DEVIATIONS, HeldOutTest, held_out_test
+from nipde.discovery.held_out_check import DEVIATIONS, HeldOutCheck, held_out_check
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.grid import Grid
 
@@ -37,42 +37,44 @@ def case(family, seed, noise):
 
 def test_layers_that_a_smooth_material_blurs_fail():
     kernel, readings, within = case("stripes", 2, 0.01)
-    found = held_out_test(kernel, readings)
+    found = held_out_check(kernel, readings)
     assert within < 0.75
     assert found.fails
-    assert found.ratio > 2
+    assert found.variance_ratio > 2
     assert found.excess > DEVIATIONS
-    assert f"{found.ratio:.1f} times" in found.reason
+    assert f"{found.variance_ratio:.1f} times" in found.reason
 
 
 @pytest.mark.parametrize(("family", "noise"), [("two-phase", 0.01), ("log-normal", 0.01), ("log-normal", 0.05)])
 def test_bands_that_hold_pass(family, noise):
     kernel, readings, within = case(family, 1, noise)
     assert within > 0.85
-    assert not held_out_test(kernel, readings).fails
+    assert not held_out_check(kernel, readings).fails
 
 
 def test_readings_of_another_specimen_fail():
     kernel, readings, _ = case("log-normal", 1, 0.01)
     other = case("two-phase", 1, 0.01)[1]
-    assert held_out_test(kernel, replace(readings, readings=other.readings)).excess > 10 * DEVIATIONS
+    assert held_out_check(kernel, replace(readings, readings=other.readings)).excess > 10 * DEVIATIONS
 
 
 def test_nothing_is_said_without_stated_noise_or_with_unknown_gains():
     kernel, readings, _ = case("log-normal", 1, 0.01)
-    assert held_out_test(kernel, replace(readings, noise=None)) is None
+    assert held_out_check(kernel, replace(readings, noise=None)) is None
     law = replace(kernel.laws[0], summary={**kernel.laws[0].summary, "nuisance": ["gain"]})
-    assert held_out_test(replace(kernel, laws=(law,)), readings) is None
+    assert held_out_check(replace(kernel, laws=(law,)), readings) is None
     nothing = torch.full_like(readings.readings, torch.nan)
     nothing[-1, -1] = readings.readings[-1, -1]
-    assert held_out_test(kernel, replace(readings, readings=nothing)) is not None
+    assert held_out_check(kernel, replace(readings, readings=nothing)) is not None
     whitened = replace(readings, noise=None, covariance=torch.eye(len(readings.sensors)) * float(readings.noise) ** 2)
-    assert held_out_test(kernel, whitened).ratio == pytest.approx(held_out_test(kernel, readings).ratio)
+    assert held_out_check(kernel, whitened).variance_ratio == pytest.approx(
+        held_out_check(kernel, readings).variance_ratio
+    )
 
 
 def test_what_is_not_a_number_fails():
-    assert HeldOutTest(float("nan"), float("nan")).fails
-    assert not HeldOutTest(0.5, -2.0).fails
+    assert HeldOutCheck(float("nan"), float("nan")).fails
+    assert not HeldOutCheck(0.5, -2.0).fails
 
 
 def test_deviations_at_nodes_are_those_of_readings_there():

@@ -25,11 +25,11 @@ LEVEL, NORMAL = 0.9, 1.645
 
 
 @dataclass(frozen=True)
-class HeldOutTest:
+class HeldOutCheck:
     """Of the readings of held-out pairs."""
 
     #: Mean square of reading less prediction, less that of the noise, over the mean variance of predictions.
-    ratio: float
+    variance_ratio: float
     #: How far that is above what is allowed, in deviations of the noise.
     excess: float
 
@@ -42,12 +42,12 @@ class HeldOutTest:
     def reason(self) -> str:
         """Why the case is not covered, if it fails."""
         return (
-            f"held-out readings are off by more than noise and bands allow (error variance {self.ratio:.1f} times that "
+            f"held-out readings are off by more than noise and bands allow (error variance {self.variance_ratio:.1f} times that "
             "of the bands)"
         )
 
 
-def held_out_test(kernel: RefinedKernel, readings: SensorPairs) -> HeldOutTest | None:
+def held_out_check(kernel: RefinedKernel, readings: SensorPairs) -> HeldOutCheck | None:
     """Of a fit that did not use these pairs; None where the noise is not stated, or readings have unknown errors."""
     law = kernel.laws[0]
     noise = readings.noise
@@ -70,4 +70,4 @@ def held_out_test(kernel: RefinedKernel, readings: SensorPairs) -> HeldOutTest |
     off, sigma, spread = ((values[known]) ** 2 for values in (measured - predicted, wide, deviation))
     chance = sqrt(float(np.sum(2 * sigma**2 + 4 * ALLOWED * sigma * spread)))
     beyond = float(np.sum(off - sigma - ALLOWED * spread))
-    return HeldOutTest(float(np.sum(off - sigma) / max(np.sum(spread), 1e-300)), beyond / max(chance, 1e-300))
+    return HeldOutCheck(float(np.sum(off - sigma) / max(np.sum(spread), 1e-300)), beyond / max(chance, 1e-300))
