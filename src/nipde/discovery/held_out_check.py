@@ -42,8 +42,8 @@ class HeldOutCheck:
     def reason(self) -> str:
         """Why the case is not covered, if it fails."""
         return (
-            f"held-out readings are off by more than noise and bands allow (error variance {self.variance_ratio:.1f} times that "
-            "of the bands)"
+            "held-out readings are off by more than noise and bands allow (error variance "
+            f"{self.variance_ratio:.1f} times that of the bands)"
         )
 
 

@@ -186,13 +186,7 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
             "pairs": list(held_out.indices),
             "errors": [float(error) for error in held_out.errors],
             "mean_error": float(held_out.errors.mean()),
-            "check": None
-            if held_out.check is None
-            else {
-                "variance_ratio": held_out.check.ratio,
-                "excess": held_out.check.excess,
-                "fails": held_out.check.fails,
-            },
+            "check": None if held_out.check is None else {"fails": held_out.check.fails, **vars(held_out.check)},
         },
         "baselines": [
             {"name": one.name, "held_out_error": _finite(one.held_out_error), "seconds": one.seconds}
