@@ -30,15 +30,15 @@ from nipde.weights import load
 SEED = 77031
 GRID, REFINE = Grid.uniform(21), 8
 FINE = GRID.refine(REFINE)
-CONTEXT, QUERIES, SYSTEMS, LEVEL = 50, 20, 10, 0.9
-#: Smoothness α of the loads, from rough to smooth.
-ALPHAS = (1.0, 4.0)
+CONTEXT, QUERIES, SYSTEMS, LEVEL = 50, 20, 50, 0.9
+#: Smoothness α of the loads and their highest half wave: rough as in `darcy-literal`, of long waves only, and smooth.
+LOADS = ((1.0, 20), (1.0, 8), (4.0, 20))
 NOISE = (0.0, 0.01)
 FAMILIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "two-phase": TwoPhase(12.0, 3.0),
     "log-normal": lambda field: 6.0 * np.exp(0.7 * field / field.std()),
 }
-WEIGHTS = ("darcy", "darcy-two-phase", "darcy-two-phase-gated")
+WEIGHTS = ("darcy", "darcy-two-phase", "darcy-two-phase-gated", "darcy-reference-gated")
 BASELINES: dict[str, Estimator] = {
     "ridge, GCV": Ridge(),
     "adjoint Gauss-Newton, total variation": AdjointGaussNewton(regulariser=TotalVariation()),
@@ -54,28 +54,29 @@ class Specimen:
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
-    """Every estimator on every family, smoothness of loads and noise."""
+    """Every estimator on every family, kind of loads and noise."""
     count = 2 if quick else SYSTEMS
     estimators: dict[str, Estimator] = {**BASELINES, **{name: load(name) for name in WEIGHTS}}
     rows = []
     for family in FAMILIES:
-        for alpha in ALPHAS[: 1 if quick else None]:
-            made = [specimen(family, alpha, number) for number in range(count)]
+        for alpha, waves in LOADS[: 1 if quick else None]:
+            made = [specimen(family, alpha, waves, number) for number in range(count)]
             for noise in NOISE:
                 for name, estimator in estimators.items():
                     errors = [_errors(estimator, one, noise, number) for number, one in enumerate(made)]
                     means = {what: float(np.mean([one[what] for one in errors])) for what in errors[0]}
-                    rows.append({"family": family, "load_alpha": alpha, "noise": noise, "estimator": name, **means})
+                    rows.append({"family": family, "load_alpha": alpha, "load_waves": waves, "noise": noise,
+                                 "estimator": name, **means})  # fmt: skip
     return {"nodes": GRID.shape[0], "cells": FINE.axes[0].intervals, "context": CONTEXT, "queries": QUERIES,
             "systems": count, "level": LEVEL, "rows": rows}  # fmt: skip
 
 
-def specimen(family: str, alpha: float, number: int) -> Specimen:
+def specimen(family: str, alpha: float, waves: int, number: int) -> Specimen:
     """One material under random loads, solved on the fine elements."""
     rng = np.random.default_rng((SEED, list(FAMILIES).index(family), int(10 * alpha), number))
     field = GaussianField(4.0).sample(FINE, rng=rng, count=1)[0]
     centres = (field[1:, 1:] + field[1:, :-1] + field[:-1, 1:] + field[:-1, :-1]) / 4
-    loads = GaussianField(alpha, rms=1.0).sample(FINE, rng=rng, count=CONTEXT + QUERIES)
+    loads = GaussianField(alpha, waves=waves, rms=1.0).sample(FINE, rng=rng, count=CONTEXT + QUERIES)
     responses = solve(FAMILIES[family](centres), loads)
     return Specimen(FINE.restrict(loads, to=GRID), FINE.restrict(responses, to=GRID))
 

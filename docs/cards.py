@@ -25,9 +25,11 @@ PAGE = ROOT / "docs" / "reference" / "cards.md"
 RECORDS = ("conditioned", "conditioned-laws")
 #: Words of these records for their systems.
 SYSTEMS = {"literal": "`darcy`", "mixed": "`darcy-mixed`", "advection": "`advection`", "mmnist": "`mmnist`",
-           "tissue": "`tissue`"}  # fmt: skip
+           "tissue": "`tissue`", "consistent": "`darcy`, smooth loads"}  # fmt: skip
 #: Weights that are rows of the record of solids.
 SOLIDS = {"mmnist-gated": "mmnist-conditioned-solid", "tissue-gated": "tissue-conditioned-solid"}
+#: Networks of the paper that are rows of the record of long trainings.
+PAPER = {"nips-2-darcy": "darcy-consistent-21-nips-2-seed0", "nips-4-darcy": "darcy-consistent-21-nips-4-seed0"}
 #: Extras that make a recipe's packages come along.
 EXTRAS = {"mmnist": "mechanics,mmnist", "tissue": "mechanics"}
 HEAD = """\
@@ -52,7 +54,8 @@ options, [Physics](physics.md) the equations.
 
 def page(results: Path) -> str:
     """All of it."""
-    rows = [row for name in RECORDS for row in read_record(results, name)["measured"]["rows"]] + _solids(results)
+    rows = [row for name in RECORDS for row in read_record(results, name)["measured"]["rows"]]
+    rows += [*_solids(results), *_of_the_paper(results)]
     models = [model_card(name, [row for row in rows if row["weights"] == name]) for name in names()]
     return "\n".join([HEAD, *models, DATA, *map(data_card, PROBLEMS.values())]).rstrip() + "\n"
 
@@ -66,7 +69,7 @@ def model_card(name: str, measured: list[dict[str, Any]]) -> str:
     lines = [
         ("Range", about["about"]),
         ("Limits", about["limits"]),
-        ("Training", f"{_model(recipe['model'])}; {_listed(sorted(recipe['context']))} pairs; noise {_shares(noise)}; "
+        ("Training", f"{_model(recipe['model'])}; {_pairs(recipe['context'])} pairs; noise {_shares(noise)}; "
                      f"{about['curve'][-1]['seconds'] / 60:.0f} minutes"),
         ("Bands", "none" if calibration is None else _calibration(calibration)),
     ]  # fmt: skip
@@ -94,7 +97,13 @@ def data_card(kind: type[Recipe]) -> str:
     return f"### Data `{kind.problem}`\n\n{_bullets(lines)}"
 
 
+def _pairs(context: int | list[int]) -> str:
+    return str(context) if isinstance(context, int) else _listed(sorted(context))
+
+
 def _model(model: dict[str, Any]) -> str:
+    if model["kind"] == "nips":
+        return f"NIPS, {model['layers']} layers of {model['channels']} channels"
     more = " with drift" * model["drift"] + " with a head" * model.get("head", False)
     sizes = f"{model['layers']} layers of {model['channels']} channels, {model['terms']} terms"
     return f"{model['prior']} prior{more}; {sizes}"
@@ -116,6 +125,16 @@ def _solids(results: Path) -> list[dict[str, Any]]:
         {"weights": weights, "systems_of": rows[name]["problem"], "pairs": found["context"], "noise": 0.0,
          "nodes": card(weights)["training"]["grid"]["axes"][0]["nodes"], "held_out": rows[name]["test"]["held_out"]}
         for weights, name in SOLIDS.items()
+    ]  # fmt: skip
+
+
+def _of_the_paper(results: Path) -> list[dict[str, Any]]:
+    """Rows of the record of long trainings as those of other records: loads that are in no training."""
+    rows = {row["name"]: row for row in read_record(results, "darcy-long")["measured"]["rows"]}
+    return [
+        {"weights": weights, "systems_of": "consistent", "pairs": rows[name]["recipe"]["context"], "noise": 0.0,
+         "nodes": rows[name]["nodes"], "held_out": rows[name]["unseen_loads"]["held_out"]}
+        for weights, name in PAPER.items()
     ]  # fmt: skip
 
 

@@ -6,21 +6,21 @@ from benchmarks.tables.markdown import percent, table
 
 
 def independent(measured: dict[str, Any]) -> str:
-    """One row per estimator, family and noise; columns by smoothness of the loads."""
+    """One row per estimator, family and noise; columns by kind of loads."""
     rows = measured["rows"]
-    alphas = sorted({row["load_alpha"] for row in rows})
-    at = {(row["estimator"], row["family"], row["noise"], row["load_alpha"]): row for row in rows}
+    kinds = list(dict.fromkeys((row["load_alpha"], row["load_waves"]) for row in rows))
+    at = {(row["estimator"], row["family"], row["noise"], (row["load_alpha"], row["load_waves"])): row for row in rows}
     settings = dict.fromkeys(key[:3] for key in at)
     cells = [
         (
             name,
             family,
             percent(noise) if noise else "none",
-            *(_cell(at[name, family, noise, alpha]) for alpha in alphas),
+            *(_cell(at[name, family, noise, kind]) for kind in kinds),
         )
         for name, family, noise in sorted(settings, key=lambda key: (key[1] != "two-phase", key[2]))
     ]
-    head = ("estimator", "material", "noise", *(f"loads α = {alpha:g}" for alpha in alphas))
+    head = ("estimator", "material", "noise", *(f"loads α = {alpha:g}, {waves} waves" for alpha, waves in kinds))
     return table(head, cells) + (
         f"\nHeld-out error; share of true responses within bands of {100 * measured['level']:g} %; share of systems "
         f"that fail the in-distribution check. {measured['systems']} systems a cell, {measured['context']} pairs at "

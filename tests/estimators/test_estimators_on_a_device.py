@@ -8,7 +8,7 @@ import torch
 import nipde
 from nipde.estimators.registry import FITTED, METHODS, MODELS, SOLIDS, factory
 from nipde.evaluation.named import named
-from tests.golden.answers import _advection, _archive, _cube, _noisy, _tissue
+from tests.golden.answers import _advection, _archive, _cube, _noisy, _smooth_loads, _tissue
 from tests.simulated_device import device, waits, watched
 from tests.waits import BY_SCIPY, LISTED
 
@@ -24,6 +24,8 @@ def measured(name):
     """Pairs of one system and of a batch of two would wait alike: one."""
     if name in SOLIDS or name in ("mmnist-gated", "tissue-gated"):
         return _tissue(5)
+    if name.endswith("-darcy"):
+        return _smooth_loads()
     if name == "conduction-3d":
         pairs, loads = _cube()
     else:

@@ -36,13 +36,21 @@ def _of_kernel(kernel: Any, pairs: nipde.Pairs, new: torch.Tensor) -> dict[str, 
 
 
 @cache
-def _darcy(nodes: int = 13, mean: str = "harmonic") -> tuple[nipde.Pairs, torch.Tensor]:
+def _darcy(
+    nodes: int = 13, mean: str = "harmonic", *, load_alpha: float = 1.0, count: int = 20
+) -> tuple[nipde.Pairs, torch.Tensor]:
     rng = np.random.default_rng(5)
     grid = nipde.Grid.uniform(nodes)
     rock = TwoPhase(12.0, 3.0)(GaussianField(4.0).sample(grid, rng=rng, count=1))[0]
-    loads = GaussianField(1.0, rms=1.0).sample(grid, rng=rng, count=24)
+    loads = GaussianField(load_alpha, rms=1.0).sample(grid, rng=rng, count=count + 4)
     exact = nipde.Pairs.from_arrays(loads, nipde.Darcy(grid, rock).solve(loads), grid=grid)
-    return exact.take(range(20)), exact.loads[20:]
+    return exact.take(range(count)), exact.loads[count:]
+
+
+@cache
+def _smooth_loads() -> tuple[nipde.Pairs, torch.Tensor]:
+    """Of the size that the shipped networks of the paper take."""
+    return _darcy(21, load_alpha=4.0, count=50)
 
 
 @cache

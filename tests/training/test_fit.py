@@ -12,7 +12,7 @@ import torch
 from nipde.context.sampling import Sampler
 from nipde.errors import CheckpointError, NipdeError, NonFiniteError, PairsError, StoppedEarly, TrainingError
 from nipde.evaluation.metrics import relative_errors
-from nipde.training.callbacks import Callback, Validated, Validator, mean_of, read_log
+from nipde.training.callbacks import Callback, Validated, Validator, history, mean_of, read_log
 from nipde.training.feed import Source, training_source
 from nipde.training.fit import fit
 from nipde.training.processes import Group
@@ -625,6 +625,7 @@ def test_a_run_starts_from_weights_of_a_coarser_grid_and_fewer_layers(small, arc
     assert max(coarse.best, fine.best) < 0.92 * fresh.best
     resumed = fit(recipe, archives["finer"], tmp_path / "fine", resume=True)
     assert resumed.step == 5
+    assert history(tmp_path / "fine")["training"]["recipe"]["start"] == "coarse"  # not the place it had
 
 
 def test_weights_of_another_kind_are_no_start(small, own, tmp_path):

@@ -2,7 +2,7 @@
 
 import math
 
-from nipde.discovery.discovery import Baseline, Discovery
+from nipde.discovery.discovery import Baseline, Discovery, HeldOut
 from nipde.errors import KernelError
 from nipde.kernels.prediction_bands import OutlierTest
 from nipde.kernels.refined import SMOOTH
@@ -149,9 +149,15 @@ def held_out_statement(discovery: Discovery) -> str:
         return "Held-out prediction error not available: too few pairs to hold one out."
     best = best_baseline(discovery)
     beside = f" (best baseline, {best.name}: {percent(best.held_out_error)})" if best else ""
-    check = discovery.held_out.check
-    allowed = "" if check is None else f", {'more than' if check.fails else 'as'} noise and bands allow"
+    allowed = check_remark(discovery.held_out)
     return f"Held-out prediction error: {percent(float(discovery.held_out.errors.mean()))}{allowed}{beside}."
+
+
+def check_remark(held_out: HeldOut) -> str:
+    """Whether noise and bands allow the held-out errors; empty where neither is known."""
+    if held_out.check is None:
+        return ""
+    return f", {'more than' if held_out.check.fails else 'as'} noise and bands allow"
 
 
 def best_baseline(discovery: Discovery) -> Baseline | None:

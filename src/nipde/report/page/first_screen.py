@@ -9,7 +9,7 @@ from nipde.discovery.discovery import Discovery
 from nipde.report.interior import half_width, identifiable_share, interior_percentiles
 from nipde.report.numbers import percent
 from nipde.report.page.sections import Section
-from nipde.report.statements import COVERED, NOT_COVERED, best_baseline, coverage_means
+from nipde.report.statements import COVERED, NOT_COVERED, best_baseline, check_remark, coverage_means
 
 #: Names of files that the head of the page lists; the others are at its end.
 LISTED = 3
@@ -48,13 +48,14 @@ def identity(discovery: Discovery) -> Section:
 
 
 def coverage_box(discovery: Discovery) -> Section:
-    """Covered or not, with the reasons; an outlier is marked more strongly than a case that was never measured."""
+    """Covered or not, with the reasons; a check that failed is marked more strongly than a case never measured."""
     coverage, test = discovery.coverage, discovery.kernel.outlier_test
+    check = discovery.held_out and discovery.held_out.check
     box = {"reasons": coverage.reasons, "means": coverage_means(discovery)}
     if coverage.covered:
         return {**box, "kind": "passed", "icon": "✓", "title": COVERED}
-    outlier = test is not None and bool(test.is_outlier)
-    return {**box, "kind": "failed" if outlier else "unknown", "icon": "!" if outlier else "?", "title": NOT_COVERED}
+    failed = bool((test is not None and test.is_outlier) or (check and check.fails))
+    return {**box, "kind": "failed" if failed else "unknown", "icon": "!" if failed else "?", "title": NOT_COVERED}
 
 
 def facts(discovery: Discovery) -> list[Section]:
@@ -63,6 +64,7 @@ def facts(discovery: Discovery) -> list[Section]:
     error, remark = "—", "too few pairs to hold one out"
     if held_out is not None:
         error, remark = percent(float(np.mean(held_out.errors))), "relative, mean over held-out pairs"
+        remark += check_remark(held_out)
         if baseline is not None:
             remark = f"best baseline, {baseline.name}: {percent(baseline.held_out_error)}"
     (half,) = interior_percentiles(discovery.kernel, half_width(discovery), 50)
