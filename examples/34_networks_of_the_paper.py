@@ -1,0 +1,59 @@
+"""
+Trained networks of the paper
+=============================
+
+NIPS with 2 and 4 layers, trained on smooth loads, as weights of nipde. A context has exactly 50 pairs on 21 x 21 nodes.
+The networks state no band and do not notice pairs that are unlike those of training: the last panel shows what rough
+loads do to them.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import nipde
+
+networks = {name: nipde.load(name) for name in ("nips-2-darcy", "nips-4-darcy")}
+print(*(f"{name}: {nipde.weights.card(name)['about']}" for name in networks), sep="\n")
+
+
+def specimen(load_alpha):
+    """Exact pairs of one rock: a context and 20 other loads."""
+    system = nipde.DarcyRecipe(nodes=21, pairs=70, load_alpha=load_alpha).build(np.uint64(3))
+    pairs = nipde.Pairs.from_arrays(system.loads, system.responses, grid=system.grid)
+    return pairs.take(slice(0, 50)), pairs.take(slice(50, 70))
+
+
+# %%
+# One forward pass makes a kernel, which answers loads that were not in the context.
+context, held_out = specimen(load_alpha=4.0)
+kernels = {name: network(context) for name, network in networks.items()}
+
+
+def errors(kernel, pairs):
+    return pairs.grid.norm(kernel @ pairs.loads - pairs.responses) / pairs.grid.norm(pairs.responses)
+
+
+for name, kernel in kernels.items():
+    own, held = (float(errors(kernel, pairs).mean()) for pairs in (context, held_out))
+    print(f"{name}: {held:.1%} on held-out loads, {own:.1%} on its own")
+
+# %%
+# The same rock under rough loads.
+rough, others = specimen(load_alpha=1.0)
+far = {name: float(errors(network(rough), others).mean()) for name, network in networks.items()}
+print(", ".join(f"{name}: {error:.0%}" for name, error in far.items()), "under rough loads")
+
+truth, x = held_out.responses[0, 0], held_out.grid.coordinates
+figure, axes = plt.subplots(1, 4, figsize=(14, 3.4), layout="constrained")
+shown = {name: (kernel @ held_out.loads[:1])[0, 0] for name, kernel in kernels.items()}
+shown = {"response to a held-out load": truth, **shown}
+for panel, (title, field) in zip(axes, shown.items(), strict=False):
+    drawn = panel.pcolormesh(*x, field, shading="nearest", vmin=float(truth.min()), vmax=float(truth.max()))
+    panel.set(title=title, aspect="equal")
+figure.colorbar(drawn, ax=axes[2])
+for place, name in enumerate(networks):
+    means = [float(errors(kernels[name], held_out).mean()), far[name]]
+    axes[3].bar(np.arange(2) + 0.4 * place, [100 * mean for mean in means], width=0.4, label=name)
+axes[3].set(title="held-out error, %", xticks=[0.2, 1.2], xticklabels=["smooth loads", "rough loads"], yscale="log")
+axes[3].legend()
+plt.show()
