@@ -13,7 +13,7 @@ import numpy as np
 import nipde
 
 networks = {name: nipde.load(name) for name in ("nips-2-darcy", "nips-4-darcy")}
-print(*(f"{name}: {nipde.weights.card(name)['about']}" for name in networks), sep="\n")
+print(nipde.weights.card("nips-4-darcy")["about"])
 
 
 def specimen(load_alpha):
@@ -53,7 +53,8 @@ for panel, (title, field) in zip(axes, shown.items(), strict=False):
 figure.colorbar(drawn, ax=axes[2])
 for place, name in enumerate(networks):
     means = [float(errors(kernels[name], held_out).mean()), far[name]]
-    axes[3].bar(np.arange(2) + 0.4 * place, [100 * mean for mean in means], width=0.4, label=name)
-axes[3].set(title="held-out error, %", xticks=[0.2, 1.2], xticklabels=["smooth loads", "rough loads"], yscale="log")
-axes[3].legend()
+    bars = axes[3].bar(np.arange(2) + 0.4 * place, [100 * mean for mean in means], width=0.4, label=name)
+    axes[3].bar_label(bars, fmt="%.1f")
+axes[3].set(title="held-out error, %", xticks=[0.2, 1.2], xticklabels=["smooth loads", "rough loads"])
+axes[3].legend(loc="upper left")
 plt.show()
