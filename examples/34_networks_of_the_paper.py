@@ -45,8 +45,7 @@ print(", ".join(f"{name}: {error:.0%}" for name, error in far.items()), "under r
 
 truth, x = held_out.responses[0, 0], held_out.grid.coordinates
 figure, axes = plt.subplots(1, 4, figsize=(14, 3.4), layout="constrained")
-shown = {name: (kernel @ held_out.loads[:1])[0, 0] for name, kernel in kernels.items()}
-shown = {"response to a held-out load": truth, **shown}
+shown = {"a held-out response": truth} | {name: (kernels[name] @ held_out.loads[:1])[0, 0] for name in networks}
 for panel, (title, field) in zip(axes, shown.items(), strict=False):
     drawn = panel.pcolormesh(*x, field, shading="nearest", vmin=float(truth.min()), vmax=float(truth.max()))
     panel.set(title=title, aspect="equal")
@@ -55,6 +54,6 @@ for place, name in enumerate(networks):
     means = [float(errors(kernels[name], held_out).mean()), far[name]]
     bars = axes[3].bar(np.arange(2) + 0.4 * place, [100 * mean for mean in means], width=0.4, label=name)
     axes[3].bar_label(bars, fmt="%.1f")
-axes[3].set(title="held-out error, %", xticks=[0.2, 1.2], xticklabels=["smooth loads", "rough loads"])
+axes[3].set(title="held-out error, %", xticks=[0.2, 1.2], xticklabels=["smooth loads", "rough loads"], ylim=(0, 70))
 axes[3].legend(loc="upper left")
 plt.show()
