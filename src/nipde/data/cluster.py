@@ -46,6 +46,8 @@ def local_cluster(workers: int) -> Iterator[str]:
     with dask.config.set(quiet):
         with _without_interrupts():
             cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        # Callbacks that an interrupt cuts short are logged here, at a level of its own, before anyone hears of it.
+        logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
         with cluster:
             try:
                 yield cluster.scheduler_address

@@ -54,7 +54,7 @@ def factors_of(kernel: Kernel) -> Factors:
             rmatvec=lambda x: whole.rmatvec(x.ravel() * root) / root,
             rmatmat=lambda x: whole.rmatmat(x * root[:, None]) / root[:, None],
         )
-        start = _smooth_and_random(grid, min(MOST, grid.size - 2))
+        start = _smooth_and_random(grid, min(MOST + MOST // 2, grid.size - 2))
         left, sizes, right = _of_the_images(operator, start * root[:, None])
         rank = len(sizes)
         truncation_error = _estimated_error(operator, (left * sizes, right))
