@@ -71,6 +71,16 @@ def test_nothing_is_said_without_stated_noise_or_with_unknown_gains():
     assert other == pytest.approx(plain)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_numbers_are_finite_and_without_unit_also_without_noise(unit):
+    kernel, readings, _ = case("log-normal", 1, 0.01)
+    scaled = replace(readings, loads=readings.loads * unit, readings=readings.readings * unit, noise=0.0)
+    found, plain = held_out_check(kernel, scaled), held_out_check(kernel, replace(readings, noise=0.0))
+    assert np.isfinite([found.variance_ratio, found.excess]).all()
+    assert found.variance_ratio == pytest.approx(plain.variance_ratio)
+    assert found.fails == plain.fails
+
+
 def test_what_is_not_a_number_fails():
     assert HeldOutCheck(float("nan"), float("nan")).fails
     assert not HeldOutCheck(0.5, -2.0).fails

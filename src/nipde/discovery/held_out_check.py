@@ -22,6 +22,8 @@ ALLOWED, DEVIATIONS = 2.0, 3.0
 SENSORS, PAIRS = 100, 10
 #: Level whose factor makes bands of deviations, and that factor for a normal distribution.
 LEVEL, NORMAL = 0.9, 1.645
+#: Of sums of squares over that of the readings, and of these: numbers stay finite if noise or deviation is 0.
+ROUNDING, TINY = 1e-12, 1e-300
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,9 @@ def held_out_check(kernel: RefinedKernel, readings: SensorPairs) -> HeldOutCheck
     known = np.isfinite(measured)
     if not known.any():
         return None
-    off, sigma, spread = ((values[known]) ** 2 for values in (measured - predicted, wide, deviation))
-    chance = sqrt(float(np.sum(2 * sigma**2 + 4 * ALLOWED * sigma * spread)))
-    beyond = float(np.sum(off - sigma - ALLOWED * spread))
-    return HeldOutCheck(float(np.sum(off - sigma) / max(np.sum(spread), 1e-300)), beyond / max(chance, 1e-300))
+    size = max(float(np.sum(measured[known] ** 2)), TINY)
+    errors, noises, variances = (values[known] ** 2 / size for values in (measured - predicted, wide, deviation))
+    chance = sqrt(float(np.sum(2 * noises**2 + 4 * ALLOWED * noises * variances)))
+    beyond = float(np.sum(errors - noises - ALLOWED * variances))
+    ratio = float(np.sum(errors - noises)) / max(float(np.sum(variances)), ROUNDING)
+    return HeldOutCheck(ratio, beyond / max(chance, ROUNDING))
