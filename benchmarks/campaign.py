@@ -85,7 +85,8 @@ def of_training(run: Run, model: nn.Module) -> dict[str, Any]:
     """What a record keeps of a run."""
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()), "steps": run.step,
-        "seconds": run.seconds, "best_step": run.best_step, "validation": run.best,
+        "seconds": run.seconds, "seconds_before": run.seconds_before, "best_step": run.best_step,
+        "validation": run.best,
     }  # fmt: skip
 
 

@@ -50,8 +50,10 @@ class Budget:
     leaves_out: tuple[str, ...] = ()
     #: Samples per step where a run of this length learns more from another number than the recipe's.
     batch: dict[str, int] = field(default_factory=dict)
-    #: Minutes for recipes that need fewer, and so their rows are in the tables.
+    #: Minutes for recipes of ours, which need fewer; so their rows are in the tables.
     ours: dict[str, float] = field(default_factory=dict)
+    #: Weights of the package that recipes go on from on 21², and for how many minutes.
+    onward: dict[str, tuple[str, float]] = field(default_factory=dict)
     #: Minutes that NIPS is trained on 11² before it goes on, at `rate_after`, on 21², and from there on 41².
     coarse: float = 0.0
     rate_after: float = 0.02
@@ -71,6 +73,7 @@ BUDGETS: dict[str, Budget] = {
     "long": Budget(
         ("layers",), {11: 100.0, 21: 60.0, 41: 120.0}, seeds=1, both_laws=(), leaves_out=("41-afno-4",),
         batch={"nips-2": 40, "nips-4": 40}, coarse=40.0,
+        onward={"nips-2": ("nips-2-darcy", 120.0), "nips-4": ("nips-4-darcy", 120.0)},
     ),
     "paper": Budget(("layers", "orders", "rank", "interpretability"), None, seeds=5),
 }  # fmt: skip
@@ -173,9 +176,11 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
     length = PAPER_LENGTH if plan.minutes is None else {"minutes": plan.minutes[job.case.nodes], "clock": "cpu"}
     if job.case.recipe in plan.ours:
         length = {**length, "minutes": plan.ours[job.case.recipe]}
+    if start := _onward(job, plan):
+        length = {**length, "minutes": plan.onward[job.case.recipe][1]}
     batch = {"batch": plan.batch[job.case.recipe]} if job.case.recipe in plan.batch else {}
     recipe = job.case.training(seed=job.seed, **batch, **length)
-    start = _start(job, budget, work, recipe)
+    start = start or _coarser(job, budget, work, recipe)
     if start is not None:
         recipe = replace(recipe, start=str(start), learning_rate=plan.rate_after)
     run = whole(recipe, archive, out)
@@ -205,7 +210,12 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
     return job.name
 
 
-def _start(job: Job, budget: str, work: Path, recipe: TrainingRecipe) -> Path | None:
+def _onward(job: Job, plan: Budget) -> Path | None:
+    """The weights of the package that a job goes on from."""
+    return Path(plan.onward[job.case.recipe][0]) if job.case.nodes == 21 and job.case.recipe in plan.onward else None
+
+
+def _coarser(job: Job, budget: str, work: Path, recipe: TrainingRecipe) -> Path | None:
     """Where the network of the next coarser grid was trained, which is done now unless it has been."""
     plan = BUDGETS[budget]
     if not plan.coarse or not job.case.recipe.startswith("nips") or job.case.nodes not in (21, 41):

@@ -66,11 +66,12 @@ def model_card(name: str, measured: list[dict[str, Any]]) -> str:
     training, calibration = about["training"], about.get("calibration")
     recipe = training["recipe"]
     noise = [recipe["noise"]] if isinstance(recipe["noise"], float) else recipe["noise"]
+    seconds = about["curve"][-1]["seconds"] + training.get("seconds_before", 0)
     lines = [
         ("Range", about["about"]),
         ("Limits", about["limits"]),
         ("Training", f"{_model(recipe['model'])}; {_pairs(recipe['context'])} pairs; noise {_shares(noise)}; "
-                     f"{about['curve'][-1]['seconds'] / 60:.0f} minutes"),
+                     f"{seconds / 60:.0f} minutes"),
         ("Bands", "none" if calibration is None else _calibration(calibration)),
     ]  # fmt: skip
     return f"### Weights `{name}`\n\n{_bullets(lines)}\n{_measured(measured)}"

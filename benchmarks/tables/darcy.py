@@ -146,6 +146,11 @@ def _notes(measured: dict[str, Any]) -> str:
     shorter = {row["recipe"]["minutes"] for row in measured["rows"] if "recipe" in row and not row["paper"]}
     if shorter:
         text += f" Conditioned NIPS took {min(shorter):g} to {max(shorter):g} min; beside it stands the paper's NIPS."
+    onward = {f"{row['nodes']}², {row['row']}": (row["seconds"] + row["seconds_before"]) / 60
+              for row in measured["rows"] if row.get("seconds_before")}  # fmt: skip
+    if onward:
+        each = ", ".join(f"{name}: {minutes:.0f} min" for name, minutes in onward.items())
+        text += f" With the trainings they went on from: {each}."
     if measured["pending"]:
         text += f" Not yet run: {', '.join(measured['pending'])}."
     return text + "\n"

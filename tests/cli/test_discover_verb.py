@@ -86,6 +86,7 @@ def test_a_file_without_units_is_refused_and_units_may_be_stated(tmp_path, capsy
         (["--nodes", "many"], "expected whole numbers such as 21"),
         (["--weights", "nobody"], "expected weights among"),
         (["--weights", "darcy-two-phase-gated"], "weights that infer a"),
+        (["--weights", "nips-2-darcy"], "weights that infer a coefficient, got nips-2-darcy"),  # before grid and pairs
         (["--level", "0.42"], "expected a level among"),
         (["--phases", "0"], "--phases"),
         (["--response", "w"], "'w'"),

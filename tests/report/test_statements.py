@@ -135,20 +135,23 @@ def test_shares_count_interior_nodes_everywhere(discovery):
     labels[:, -1] = labels[:, 0] = labels[5:10, 5:9] = 1  # sides, and 20 of 19² interior nodes
     identifiable = np.where(np.asarray(grid.unknown), 1.0, 0.0)
     identifiable[3, 3:9] = 0.1
+    low = discovery.material.values.copy()
+    low[5:10, 5:9] /= 20  # the band of 20 of 19² nodes is wider than a factor of 2
     changed = replace(
         discovery, phases=replace(discovery.phases, labels=labels, probability=np.where(labels > 0, 0.5, 1.0)),
-        material=replace(discovery.material, identifiable=identifiable),
+        material=replace(discovery.material, identifiable=identifiable, low=low),
     )  # fmt: skip
     sentences = statements(changed)
     assert "11.9 kN on 6 % of interior nodes; 5.5 % of them" in sentences[1]
-    assert "98 % of interior nodes" in sentences[4]
+    assert "98 % of interior nodes; its band stays within a factor of 2 at 94 % of" in sentences[4]
     record = summary(changed, factors_of(changed.kernel))
     assert record["phases"]["shares"] == pytest.approx([1 - 20 / 361, 20 / 361])
     assert record["phases"]["uncertain_share"] == pytest.approx(20 / 361)
     assert record["coefficient"]["identifiable_share"] == pytest.approx(1 - 6 / 361)
+    assert record["coefficient"]["known_share"] == pytest.approx(1 - 20 / 361)
     written = page(changed)
     assert re.findall(r"phase \d: [^<]*?, (\d+) % of interior nodes", written)[:2] == ["94", "6"]
-    assert re.search(r'id="identifiable".*?class="value">98\u00a0%<', written)
+    assert re.search(r'id="known".*?class="value">94\u00a0%.*?identifiable: 98\u00a0%<', written)
     shares = {
         float(share) for share in re.findall(r"([\d.]+)[ \u00a0]% of interior nodes", re.sub("<[^>]*>", " ", written))
     }

@@ -625,7 +625,9 @@ def test_a_run_starts_from_weights_of_a_coarser_grid_and_fewer_layers(small, arc
     assert max(coarse.best, fine.best) < 0.92 * fresh.best
     resumed = fit(recipe, archives["finer"], tmp_path / "fine", resume=True)
     assert resumed.step == 5
-    assert history(tmp_path / "fine")["training"]["recipe"]["start"] == "coarse"  # not the place it had
+    kept = history(tmp_path / "fine")["training"]
+    assert kept["recipe"]["start"] == "coarse"  # not the place it had
+    assert 0 < kept["seconds_before"] <= coarse.seconds  # of its best step
 
 
 def test_weights_of_another_kind_are_no_start(small, own, tmp_path):

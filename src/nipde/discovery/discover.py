@@ -16,7 +16,7 @@ from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.discovery.discovery import IDENTIFIABLE, Baseline, Discovery, HeldOut, check_text
 from nipde.discovery.held_out_check import held_out_check
-from nipde.discovery.material import check_options, inside_only, material_of, phases_of
+from nipde.discovery.material import check_options, inside_only, material_of, no_coefficient, phases_of
 from nipde.discovery.recommended_loads import recommend
 from nipde.errors import NipdeError, PairsError
 from nipde.kernels.base import Predictor
@@ -59,6 +59,8 @@ def discover(
     check_options(level=level, phases=phases)
     check_text(quantity, *vars(measurement.units).values(), *(source.name for source in measurement.sources))
     pairs = measurement.pairs
+    if not getattr(estimator, "infers_coefficient", True):
+        raise no_coefficient(estimator.name or type(estimator).__name__)  # type: ignore[attr-defined]
     if isinstance(estimator, nn.Module):
         weight = next(estimator.parameters())
         pairs = pairs.to(dtype=weight.dtype, device=weight.device)

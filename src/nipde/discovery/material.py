@@ -31,10 +31,7 @@ def material_of(
     check_options(level=level)
     bands, posterior = kernel.bands, kernel.posterior
     if posterior is None:
-        raise KernelError(
-            expected="weights that infer a coefficient", got="a kernel without posterior",
-            remedy="use weights with an elliptic prior, such as darcy",
-        )  # fmt: skip
+        raise no_coefficient("a kernel without posterior")
     factor, widening, calibrated = NORMAL[level], posterior.widening, False
     if bands is not None and bands.material is not None:
         factor, calibrated = float(bands.material[bands.levels.index(level)]), True
@@ -46,6 +43,13 @@ def material_of(
     width = np.exp(factor * widening * deviation)
     material = Material(values, values / width, values * width, level, calibrated, unit, identifiable, quantity)
     return material, factor / NORMAL[level] * widening * deviation
+
+
+def no_coefficient(got: str) -> KernelError:
+    """What is said where an estimator has responses only."""
+    return KernelError(
+        expected="weights that infer a coefficient", got=got, remedy="use output error, or weights such as darcy"
+    )
 
 
 def inside_only(material: Material, inside: Bool[ndarray, "*space"]) -> Material:

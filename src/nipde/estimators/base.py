@@ -61,6 +61,8 @@ class Model(nn.Module):
     config: ModelConfig
     #: Of the weights, if they have one.
     name: str = ""
+    #: Whether its kernels have a coefficient.
+    infers_coefficient: bool = False
 
     def __init_subclass__(cls) -> None:
         cls.__signature__ = signature(cls.Config)  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from nipde.discovery.discovery import Discovery, check_text
 from nipde.discretisation.parts import Specimen
 from nipde.errors import IntegrityError, NipdeError, needing
 from nipde.prism import Prism
-from nipde.report.interior import identifiable_share, interior_share, measured_share
+from nipde.report.interior import identifiable_share, interior_share, known_share, measured_share
 from nipde.report.kernel_factors import Factors, factors_of, save_program
 from nipde.report.page.page import flat, page
 from nipde.report.statements import statements
@@ -165,6 +165,7 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
             "median_low": float(np.median(material.low[interior])),
             "median_high": float(np.median(material.high[interior])),
             "identifiable_share": identifiable_share(discovery),
+            "known_share": known_share(discovery),
         },
         "phases": {
             "method": phases.method,

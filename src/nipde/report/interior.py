@@ -7,6 +7,9 @@ from numpy import ndarray
 from nipde.discovery.discovery import IDENTIFIABLE, Discovery
 from nipde.kernels.base import Predictor
 
+#: A coefficient with a narrower band than this counts as known: data may determine more than the prior, and yet little.
+FACTOR = 2.0
+
 
 def interior_share(kernel: Predictor, mask: Bool[ndarray, "*space"]) -> float:
     """Share of the interior nodes where `mask` is true."""
@@ -23,6 +26,11 @@ def interior_percentiles(
 def identifiable_share(discovery: Discovery) -> float:
     """Share of the interior nodes where the pairs determine the coefficient."""
     return interior_share(discovery.kernel, discovery.material.identifiable >= IDENTIFIABLE)
+
+
+def known_share(discovery: Discovery) -> float:
+    """Share of the interior nodes where the band reaches at most `FACTOR` times above and below the coefficient."""
+    return interior_share(discovery.kernel, half_width(discovery) <= FACTOR - 1)
 
 
 def measured_share(discovery: Discovery) -> float:

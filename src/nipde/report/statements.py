@@ -6,7 +6,14 @@ from nipde.discovery.discovery import Baseline, Discovery, HeldOut
 from nipde.errors import KernelError
 from nipde.kernels.prediction_bands import OutlierTest
 from nipde.kernels.refined import SMOOTH
-from nipde.report.interior import half_width, identifiable_share, interior_percentiles, interior_share
+from nipde.report.interior import (
+    FACTOR,
+    half_width,
+    identifiable_share,
+    interior_percentiles,
+    interior_share,
+    known_share,
+)
 from nipde.report.numbers import number, percent, unit_symbol, unit_text
 from nipde.report.phases import fit_summary, prefers_phases
 
@@ -41,7 +48,10 @@ def statements(discovery: Discovery) -> tuple[str, ...]:
     sentences = [coverage_statement(discovery), material_statement(discovery), undecided_statement(discovery)]
     sentences += [held_out_statement(discovery), check_statement(discovery)]
     quantity, share = discovery.material.quantity, identifiable_share(discovery)
-    sentences.append(f"The {quantity} is identifiable at {100 * share:.0f} % of interior nodes.")
+    sentences.append(
+        f"The {quantity} is identifiable at {100 * share:.0f} % of interior nodes; its band stays within a factor of "
+        f"{FACTOR:g} at {100 * known_share(discovery):.0f} % of interior nodes."
+    )
     sentences.append(band_statement(discovery))
     if loads := discovery.recommended_loads.names:
         gain = percent(float(discovery.recommended_loads.gains[0]))

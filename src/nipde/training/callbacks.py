@@ -217,7 +217,7 @@ def history(folder: Path) -> dict[str, Any]:
     if missing := [name for name in names if name not in record]:
         raise CheckpointError(f"{folder / BEST}", expected="weights of a run", got=f"no {missing[0]} in its record")
     rows = [row for row in read_log(folder / "log.csv") if row["held_out"]]
-    training = {name: record[name] for name in names}
+    training = {name: record[name] for name in (*names, "seconds_before") if name in record}
     if start := training["recipe"].get("start"):  # the folder's name: where it was is nobody's concern
         training["recipe"] = {**training["recipe"], "start": Path(start).name}
     return {

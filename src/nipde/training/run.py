@@ -20,6 +20,7 @@ from nipde.training.task import Task, task_of
 from nipde.weights import checkpoint
 from nipde.weights.checkpoint import MOST_HEADER, open_regular
 from nipde.weights.models import BEST, LAST, read, record_of, tensors_of
+from nipde.weights.models import card as card_of
 
 #: An archive, or where it is.
 One = Archive | str | os.PathLike[str]
@@ -65,6 +66,8 @@ class Run:
     step: int = 0
     #: Time spent so far on the recipe's clock, over all sittings.
     seconds: float = 0.0
+    #: Time that the weights it started from had been trained.
+    seconds_before: float = 0.0
     best: float = float("inf")
     best_step: int = 0
     #: Signal that this process has received, and the one by which all processes agree to stop.
@@ -82,7 +85,8 @@ class Run:
             task.parameters(), lr=recipe.learning_rate, betas=(0.9, recipe.second_moment),
             weight_decay=recipe.weight_decay, fused=True,
         )  # fmt: skip
-        return cls(recipe, archives, group, task, optimiser)
+        before = 0.0 if recipe.start is None else _trained_seconds(card_of(recipe.start))
+        return cls(recipe, archives, group, task, optimiser, seconds_before=before)
 
     @property
     def archive(self) -> Archive:
@@ -147,7 +151,14 @@ class Run:
             "data": digest_of(self.archives),
             "step": self.step,
             "seconds": self.seconds,
+            "seconds_before": self.seconds_before,
         }
+
+
+def _trained_seconds(record: dict[str, Any]) -> float:
+    """How long weights have been trained in all, by the record of a run or of published weights."""
+    training = record.get("training", record)
+    return float(training.get("seconds", 0.0)) + float(training.get("seconds_before", 0.0))
 
 
 def gathered(data: One | Sequence[One]) -> tuple[Archive, ...]:

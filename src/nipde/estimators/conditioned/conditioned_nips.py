@@ -151,7 +151,7 @@ class ConditionedNIPS(Model):
         return bool(self.prior.piecewise_constant)
 
     @property
-    def infers_coefficient(self) -> bool:
+    def infers_coefficient(self) -> bool:  # type: ignore[override]
         """Whether its kernels have a coefficient."""
         return self.prior.piecewise_constant is not None
 

@@ -6,7 +6,7 @@ from pathlib import PurePath
 import numpy as np
 
 from nipde.discovery.discovery import Discovery
-from nipde.report.interior import half_width, identifiable_share, interior_percentiles
+from nipde.report.interior import FACTOR, half_width, identifiable_share, interior_percentiles, known_share
 from nipde.report.numbers import percent
 from nipde.report.page.sections import Section
 from nipde.report.statements import COVERED, NOT_COVERED, best_baseline, check_remark, coverage_means
@@ -75,7 +75,8 @@ def facts(discovery: Discovery) -> list[Section]:
             "remark": f"of the {material.quantity}, median",
         },
         {
-            "id": "identifiable", "name": "Identifiable", "value": f"{100 * identifiable_share(discovery):.0f}\u00a0%",
-            "remark": "of interior nodes",
+            "id": "known", "name": f"Known within a factor of {FACTOR:g}",
+            "value": f"{100 * known_share(discovery):.0f}\u00a0%",
+            "remark": f"of interior nodes; identifiable: {100 * identifiable_share(discovery):.0f}\u00a0%",
         },
     ]  # fmt: skip
