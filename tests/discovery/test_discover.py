@@ -218,7 +218,7 @@ def test_what_cannot_be_identified_is_refused(model):
         (batch, model, PairsError),
         (measured(Grid((Axis(9),))), model, PairsError),
         (measured(count=2), gated, KernelError),
-        (measured(count=6), gated, PairsError),
+        (measured(count=6), gated, KernelError),
         (measured(count=6), nipde.Ridge(), KernelError),
     ):
         with pytest.raises(kind) as error:
