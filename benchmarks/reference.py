@@ -30,7 +30,7 @@ from nipde.estimators.inverse.inverse_problem import is_significant
 from nipde.estimators.inverse.material_models import Penalty
 from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
-from nipde.kernels.refined import RefinedKernel
+from nipde.kernels.refined import SMOOTH, RefinedKernel
 
 SEED = 2029
 #: Systems that bands are calibrated on are in no other table.
@@ -153,7 +153,7 @@ def recorded(systems: list[dict[str, Any]]) -> dict[str, Any]:
 def unexplained(one: dict[str, Any]) -> bool:
     """Whether the case is not covered, since the smooth material that was taken does not explain the readings."""
     found = is_significant(one["chi_square"], effective_dof=one["effective_dof"], count=one["readings"])
-    return one["model"] == "smooth" and found
+    return one["model"] in SMOOTH and found
 
 
 def judged(row: Row, number: int, folder: Path) -> str:

@@ -26,9 +26,9 @@ from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
 from nipde.kernels.solved import KernelOfLaws
 
 Loads = Float[np.ndarray, "pair *space"]
-#: The model without phases in the summary of a fit, and the number of phases of every model.
-SMOOTH = "smooth"
-PHASES = {SMOOTH: 1, "2 phases": 2, "3 phases": 3}
+#: Models without phases in the summary of a fit, and the number of phases of every model; layers say it themselves.
+SMOOTH = ("smooth", "graded")
+PHASES = {**dict.fromkeys(SMOOTH, 1), "2 phases": 2, "3 phases": 3}
 
 
 class FitPosterior(Protocol):
@@ -192,7 +192,8 @@ class RefinedKernel(KernelOfLaws[RefinedLaw]):
     @property
     def phases(self) -> int | None:
         """How many the fit prefers, 1 for a smooth material; None of a batch, or where none were compared."""
-        return None if self.batch else PHASES.get(self.laws[0].summary["model"])
+        summary = self.laws[0].summary
+        return None if self.batch else PHASES.get(summary["model"], summary.get("layers", {}).get("phases"))
 
     @property
     def not_calibrated(self) -> tuple[str, ...]:

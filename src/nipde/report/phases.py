@@ -13,6 +13,7 @@ def fit_summary(kernel: Kernel) -> dict[str, Any] | None:
 
 
 def prefers_phases(discovery: Discovery) -> bool:
-    """Whether the coefficient is reported as phases; not where a smooth material explains the readings better."""
+    """Whether the coefficient is reported as phases; not where a smooth material, or many layers, explain it better."""
     summary = fit_summary(discovery.kernel)
-    return summary is None or summary["model"] != SMOOTH
+    several = summary is None or summary.get("layers", {}).get("phases") != 1
+    return summary is None or (summary["model"] not in SMOOTH and several)

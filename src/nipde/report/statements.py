@@ -83,16 +83,30 @@ def coverage_means(discovery: Discovery) -> str:
 
 
 def material_statement(discovery: Discovery) -> str:
-    """Coefficient and share of every phase; percentiles where the data prefer a smooth material."""
-    return phase_statement(discovery) if prefers_phases(discovery) else smooth_statement(discovery)
+    """Coefficient and share of every phase; percentiles where the data prefer a smooth material; layers, if it has."""
+    sentence = phase_statement(discovery) if prefers_phases(discovery) else range_statement(discovery)
+    return sentence + direction_statement(discovery)
 
 
-def smooth_statement(discovery: Discovery) -> str:
+def direction_statement(discovery: Discovery) -> str:
+    """Of a material that varies in one direction only; empty of others."""
+    summary = fit_summary(discovery.kernel)
+    if summary is None or summary["model"] not in ("graded", "layers"):
+        return ""
+    found = summary["layers"]
+    along = f"{found['direction']:.0f}° ± {number(found['deviation'])}° from the first axis"
+    if summary["model"] == "graded":
+        return f" It varies in one direction only, {along}."
+    return f" It has {found['count']} layers between straight interfaces, their normal {along}."
+
+
+def range_statement(discovery: Discovery) -> str:
     """Median and range of the coefficient."""
-    material = discovery.material
+    material, summary = discovery.material, fit_summary(discovery.kernel)
+    kind = "Layered" if summary is not None and summary["model"] == "layers" else "Smooth"
     low, median, high = interior_percentiles(discovery.kernel, material.values, 5, 50, 95)
     return (
-        f"Smooth {material.quantity}: from {number(low)} to {number(high)}{unit_text(material.unit)} "
+        f"{kind} {material.quantity}: from {number(low)} to {number(high)}{unit_text(material.unit)} "
         f"(5 % and 95 % of interior nodes), median {number(median)}{unit_text(material.unit)}."
     )
 
@@ -117,7 +131,7 @@ def undecided_statement(discovery: Discovery) -> str:
     summary = fit_summary(discovery.kernel)
     if summary is None or not summary["undecided"]:
         return ""
-    other = "with phases" if summary["model"] == SMOOTH else "that is smooth or has other phases"
+    other = "with phases" if summary["model"] in SMOOTH else "that is smooth or has other phases"
     return f"A material {other} explains the readings as well; the bands include its distance."
 
 

@@ -43,10 +43,12 @@ class Case:
     @property
     def stratum(self) -> str:
         """Its name."""
-        model = "smooth" if self.model == "smooth" else "phases"
+        model = {"smooth": "smooth", "graded": "smooth", "layers": "layers"}.get(self.model, "phases")
         sensors = "few" if self.sensors < FEW else "many"
         if self.shape:
             return f"{model}, {sensors} sensors, on a shape"
+        if model == "layers":
+            return f"{model}, {sensors} sensors"
         return f"{model}, {sensors} sensors, {'low' if self.noise < LOW else 'usual'} noise"
 
     @property

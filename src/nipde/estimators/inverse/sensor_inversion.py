@@ -1,7 +1,8 @@
 """A material from sensors, on grids of the problem's own: smooth or of few phases, whichever explains them better.
 
 1. A Matérn field is fitted: first to a tenth of the responses' size, then closer, then to the noise.
-2. From it start materials of two and of three phases, interfaces as level sets.
+2. From it start materials of two and of three phases, interfaces as level sets; and if it varies in one direction more
+   than in the other, materials that vary in one direction only.
 3. The model of least n log (χ² / (1 - F/n)) + F log n is taken: F = tr (JᵀwJ + R)⁻¹ JᵀwJ, its effective parameters.
 4. If it is the Matérn field, and explains the readings, longer correlations are tried.
 5. Models that explain the readings as well widen the bands by how far they are from it.
@@ -15,9 +16,10 @@ the residuals of the smooth field, which hold both.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import hypot, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.linalg as dense
 import torch
 from scipy.stats import norm
 
@@ -25,15 +27,23 @@ from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.estimators.inverse.band_factors import LEVELS, Case, factors_of
 from nipde.estimators.inverse.inverse_problem import FINER, Candidate, InverseProblem
+from nipde.estimators.inverse.layers import AlongOneDirection, Graded, Layers, direction_of
 from nipde.estimators.inverse.level_sets import LevelSetPhases
-from nipde.estimators.inverse.material_models import Homogeneous, JumpPenalty, MaterialModel, MaternField, Penalty
+from nipde.estimators.inverse.material_models import (
+    Homogeneous,
+    JumpPenalty,
+    MaterialModel,
+    MaternField,
+    Parameters,
+    Penalty,
+)  # fmt: skip
 from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.estimators.inverse.output_error import Fit, LinkSolver
 from nipde.estimators.inverse.residual_tests import residual_scores
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
 from nipde.estimators.inverse.systems import check_law
 from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
-from nipde.kernels.refined import RefinedKernel, RefinedLaw
+from nipde.kernels.refined import SMOOTH, RefinedKernel, RefinedLaw
 
 #: Intervals per axis, geometric mean over the axes: of the material and of derivatives; of the solver at least.
 MATERIAL, SOLVER = 40, 140
@@ -48,6 +58,9 @@ STAGES = (0.1, 0.03)
 SHARES, HOPELESS = (0.01, 0.003, 0.001), 1.5
 #: The first of them where phases start from a fit of total variation.
 FIRST_SHARE = 0.03
+#: Materials that vary in one direction only are tried if the squared slopes of the smooth one across it are less than
+#: this share of those along it; and layers, each of which costs so much of the profile's variance.
+ACROSS, COSTS = 0.25, (0.02, 0.005)
 #: No further phases are tried if the misfit over the noise is below this.
 ENOUGH = 1.1
 #: A model is left out of the bands if its criterion is larger by this, unless that of Akaike prefers it. Between right
@@ -149,7 +162,7 @@ class SensorInversion:
         if name == "smooth" and not best.significant:
             best = self._with_longer_correlation(best)
             criteria[name] = best.criterion
-        if best.significant and not needs_finer_interfaces(best):
+        if best.significant and not (needs_finer_interfaces(best) or isinstance(best.fit.model, AlongOneDirection)):
             best = best.refined(FINER, steps=self.steps)
         others = [
             one.fit.moved(to=best.problem.nodes) for one in candidates.values()
@@ -164,17 +177,20 @@ class SensorInversion:
         if self.penalty is not None:
             return {self.penalty: self._penalised(self.penalty, problem, smooth)}
         if self.piecewise_constant is False:
-            return {"smooth": smooth}
+            return {"smooth": smooth, **self._layered(problem, smooth)}
         if self.homogeneous:
             log = float(np.mean(smooth.fit.model.at_nodes(smooth.fit.parameters)))
             one = problem.candidate(Homogeneous(problem.nodes), np.array([log]), steps=self.steps)
             if not one.significant:
                 return {"homogeneous": one, "smooth": smooth}
+        layered = self._layered(problem, smooth)
         phases = self._phases(problem, smooth, SHARES)
-        if not phases and smooth.significant:  # a smooth field is too far from them to start from
+        unexplained = all(one.significant for one in (smooth, *layered.values()))
+        if not phases and unexplained:  # a smooth field is too far from them to start from
             varied = self._penalised("total-variation", problem, smooth)
             phases = self._phases(problem, varied, (FIRST_SHARE, *SHARES))
-        return phases if phases and self.piecewise_constant else {"smooth": smooth, **phases}
+        found = {**layered, **phases}
+        return found if phases and self.piecewise_constant else {"smooth": smooth, **found}
 
     def _penalised(self, penalty: Penalty, problem: InverseProblem, smooth: Candidate) -> Candidate:
         """From strong to weak, the weight of least criterion."""
@@ -225,6 +241,46 @@ class SensorInversion:
             best = other
         return best
 
+    def _layered(self, problem: InverseProblem, smooth: Candidate) -> dict[str, Candidate]:
+        """Materials that vary in one direction only, if the smooth one nearly does and they are not hopeless."""
+        nodes, specimen = problem.nodes, problem.pairs.specimen
+        if nodes.dimension != 2 or not self.phases:
+            return {}
+        field = smooth.fit.model.at_nodes(smooth.fit.parameters)
+        inside = np.ones(nodes.shape, dtype=bool) if specimen is None else specimen.shape.holds_nodes(nodes)
+        angle, across = direction_of(nodes, field, inside.ravel())
+        if across > ACROSS:
+            return {}
+        graded = Graded(nodes, angle=angle)
+        profile = graded.start(field)
+        for share in STAGES:
+            roughly = problem.with_noise(np.maximum(problem.deviation, share * problem.size))
+            begun = roughly.minimised(graded, profile, steps=8, coarse=True)
+            profile = begun.parameters
+        if begun.chi_square > HOPELESS:
+            return {}
+        found = {"graded": problem.candidate(graded, profile, steps=self.steps)}
+        if self.piecewise_constant is False:
+            return found
+        profile = found["graded"].fit.parameters
+        known = np.isin(np.arange(graded.knots), found["graded"].near.active - 1)
+        layers = Layers(nodes, angle=graded.direction(profile))
+        for cost in COSTS:
+            one = self._in_stages(problem, layers, layers.start(graded, profile, known=known, share=cost))
+            if "layers" not in found or one.criterion < found["layers"].criterion:
+                found["layers"] = one
+            if not one.significant:
+                break
+        return found
+
+    def _in_stages(self, problem: InverseProblem, model: MaterialModel, parameters: Parameters) -> Candidate:
+        """The minimum, by way of larger deviations."""
+        for share in (FIRST_SHARE, *SHARES):
+            if share * problem.size > 2 * float(np.median(problem.deviation[problem.measured])):
+                roughly = problem.with_noise(np.maximum(problem.deviation, share * problem.size))
+                parameters = roughly.minimised(model, parameters, steps=6).parameters
+        return problem.candidate(model, parameters, steps=self.steps)
+
     def _phases(self, problem: InverseProblem, near: Candidate, shares: tuple[float, ...]) -> dict[str, Candidate]:
         """Materials of few phases near another one that are not hopeless; `shares` as of `SHARES`."""
         found = {}
@@ -258,6 +314,21 @@ def needs_finer_interfaces(found: Candidate) -> bool:
     return isinstance(found.fit.model, LevelSetPhases) and found.significant and found.fit.chi_square < NEAR
 
 
+def layered_summary(best: Candidate) -> dict[str, Any]:
+    """Direction in degrees with its deviation, layers and phases, of a material that varies in one direction only."""
+    model, parameters = best.fit.model, best.fit.parameters
+    if not isinstance(model, AlongOneDirection):
+        return {}
+    variance = float(dense.inv(best.curvature + best.precision)[0, 0])
+    found: dict[str, Any] = {
+        "direction": float(np.degrees(model.direction(parameters)) % 180),
+        "deviation": float(np.degrees(sqrt(variance) / model.reach)) * max(1.0, best.fit.chi_square) ** 0.5,
+    }
+    if isinstance(model, Layers):
+        found |= {"count": len(model.levels(parameters)), "phases": model.phases(parameters)}
+    return {"layers": found}
+
+
 def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Sequence[Fit] = ()) -> RefinedLaw:
     """With posterior and bands; `others` explain the readings, too."""
     model, parameters, problem, solver = best.fit.model, best.fit.parameters, best.problem, best.problem.fine
@@ -288,7 +359,8 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
         "size": problem.size, "discretisation": solver_error, "model_error": model_error,
         "interpolation": solver.interpolation, "undecided": len(others) > 0, "criteria": criteria,
         "material_nodes": list(problem.nodes.shape), "nuisance": list(problem.nuisance),
-        "outside": [*case.outside, *([UNEXPLAINED] if name == "smooth" and best.significant else [])],
+        "outside": [*case.outside, *([UNEXPLAINED] if name in SMOOTH and best.significant else [])],
+        **layered_summary(best),
     }  # fmt: skip
     bands = PredictionBands(LEVELS, of_responses[:, None].expand(-1, 2), test, of_material)
     return RefinedLaw(

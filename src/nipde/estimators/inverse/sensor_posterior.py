@@ -15,6 +15,7 @@ from nipde.discretisation.interpolation import Interpolation, multilinear
 from nipde.discretisation.link_solver import Inverse
 from nipde.discretisation.load_case import LoadCase
 from nipde.estimators.inverse.inverse_problem import Candidate
+from nipde.estimators.inverse.layers import Layers
 from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.output_error import Fit, LinkSolver
 from nipde.grid import Grid
@@ -155,7 +156,7 @@ class SensorPosterior:
     def _shift(self) -> Float[np.ndarray, " active"]:
         """How far the solver's error at interfaces moves the parameters: (JᵀwJ + R)⁻¹ Jᵀw of it."""
         near, system = self.best.near, self.best.problem.fine.system
-        if not (isinstance(self.best.fit.model, LevelSetPhases) and isinstance(near.solver, LinkSolver)):
+        if not (isinstance(self.best.fit.model, LevelSetPhases | Layers) and isinstance(near.solver, LinkSolver)):
             return np.zeros(len(near.active))  # bands of solids are calibrated without it
         moved = near.gradient(system.weighted(self.best.solver_error))[near.active]
         return np.asarray(dense.cho_solve((self._root, True), moved, check_finite=False))
