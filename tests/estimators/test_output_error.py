@@ -144,6 +144,8 @@ def test_steps_find_the_material_that_made_the_readings(name, system, solver):
     if isinstance(model, LevelSetPhases):
         start[: NODES.size] += 1.0
         start[-1] += 0.3
+    elif isinstance(model, Layers):
+        start += 0.15 * np.array([3.0, 1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
     else:
         start[:] = truth.mean()
     before = np.sum(((values - solver.predicted(model, start)) / deviation) ** 2) / values.size

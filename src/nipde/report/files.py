@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,10 +14,13 @@ from nipde.atomic import atomic_folder
 from nipde.discovery.discovery import Discovery, check_text
 from nipde.discretisation.parts import Specimen
 from nipde.errors import IntegrityError, NipdeError, needing
+from nipde.kernels.base import Kernel
+from nipde.kernels.refined import RefinedKernel
 from nipde.prism import Prism
 from nipde.report.interior import identifiable_share, interior_share, known_share, measured_share
 from nipde.report.kernel_factors import Factors, factors_of, save_program
 from nipde.report.page.page import flat, page
+from nipde.report.phases import fit_summary
 from nipde.report.statements import statements
 
 Arrays = dict[str, np.ndarray]
@@ -174,6 +177,7 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
             "shares": [interior_share(kernel, phases.labels == number) for number in range(len(phases.medians))],
             "uncertain_share": interior_share(kernel, phases.uncertain),
         },
+        "layers": layers_summary(kernel),
         "outlier_test": None
         if test is None
         else {
@@ -200,6 +204,18 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
         "notes": [{"kind": note.kind, "text": str(note)} for note in measurement.notes],
         "provenance": discovery.provenance,
     }
+
+
+def layers_summary(kernel: Kernel) -> dict[str, Any] | None:
+    """Direction, interfaces and values of a material that varies in one direction only; None of others."""
+    found = (fit_summary(kernel) or {}).get("layers")
+    if found is None:
+        return None
+    factor = float(cast(RefinedKernel, kernel).factor)
+    return {
+        "direction": found["direction"], "deviation": found["deviation"],
+        "interfaces": found.get("interfaces", []), "values": [factor * one for one in found.get("values", [])],
+    }  # fmt: skip
 
 
 def specimen_summary(specimen: Specimen | None) -> dict[str, Any] | None:

@@ -94,10 +94,10 @@ def direction_statement(discovery: Discovery) -> str:
     if summary is None or summary["model"] not in ("graded", "layers"):
         return ""
     found = summary["layers"]
-    along = f"{found['direction']:.0f}° ± {number(found['deviation'])}° from the first axis"
+    along = f"{found['direction']:.1f}° ± {max(found['deviation'], 0.1):.1f}° from the first axis"
     if summary["model"] == "graded":
         return f" It varies in one direction only, {along}."
-    return f" It has {found['count']} layers between straight interfaces, their normal {along}."
+    return f" It has {len(found['values'])} layers between straight interfaces, their normal {along}."
 
 
 def range_statement(discovery: Discovery) -> str:

@@ -27,6 +27,8 @@ from nipde.grid import Grid
 
 #: Values of log b that differ by less are those of one phase.
 ALIKE = 0.15
+#: Deviations that a level may be off.
+SURELY = 3.0
 #: Deviation that is expected of the step at an interface.
 STEP = 3.0
 
@@ -196,15 +198,18 @@ class Layers(AlongOneDirection):
         slope[2 : 2 + count] = parameters[2 : 2 + count] / STEP**2
         return sparse.csr_array(sparse.diags_array(precision)), slope
 
-    def phases(self, parameters: Parameters) -> int:
-        """Two or three, if the layers have so many values; else 1."""
-        levels = self.levels(parameters)
-        for count in (2, 3):
-            if len(levels) > count and np.ptp(levels) > ALIKE:
-                apart = np.abs(levels[:, None] - clusters(levels, count)).min(axis=1)
-                if apart.max() < ALIKE:
-                    return count
-        return len(levels) if len(levels) <= 3 else 1
+    def phases(self, parameters: Parameters, variance: VarianceOf) -> int:
+        """Two or three, if the layers have so many values, as far as these are known; else 1."""
+        levels, count = self.levels(parameters), (len(parameters) - 2) // 2
+        rows = np.zeros((count + 1, len(parameters)))
+        rows[:, 1], rows[:, 2 + np.argsort(self.parts(parameters)[2])] = 1.0, np.tri(count + 1, count, -1)
+        apart_at_most = np.maximum(ALIKE, SURELY * np.sqrt(variance(sparse.csr_array(rows))))
+        if np.ptp(levels) > ALIKE:
+            for number in (2, 3):
+                apart = np.abs(levels[:, None] - clusters(levels, min(number, len(levels)))).min(axis=1)
+                if np.all(apart < apart_at_most):
+                    return number
+        return 1
 
     def start(
         self, graded: Graded, profile: Parameters, *, known: Bool[np.ndarray, " knot"], share: float

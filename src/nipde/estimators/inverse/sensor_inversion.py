@@ -20,7 +20,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg as dense
+import scipy.sparse as sparse
 import torch
+from jaxtyping import Float
 from scipy.stats import norm
 
 from nipde.context.pairs import Pairs
@@ -315,17 +317,27 @@ def needs_finer_interfaces(found: Candidate) -> bool:
 
 
 def layered_summary(best: Candidate) -> dict[str, Any]:
-    """Direction in degrees with its deviation, layers and phases, of a material that varies in one direction only."""
+    """Of a material that varies in one direction only: that in degrees with its deviation, and the layers.
+
+    Interfaces are distances from the middle of the box along the direction; `values` are b between them.
+    """
     model, parameters = best.fit.model, best.fit.parameters
     if not isinstance(model, AlongOneDirection):
         return {}
-    variance = float(dense.inv(best.curvature + best.precision)[0, 0])
+    covariance = max(1.0, best.fit.chi_square) * dense.inv(best.curvature + best.precision)
     found: dict[str, Any] = {
         "direction": float(np.degrees(model.direction(parameters)) % 180),
-        "deviation": float(np.degrees(sqrt(variance) / model.reach)) * max(1.0, best.fit.chi_square) ** 0.5,
+        "deviation": float(np.degrees(sqrt(covariance[0, 0]) / model.reach)),
     }
+
+    def variance(rows: sparse.csr_array) -> Float[np.ndarray, " row"]:
+        of_active = rows[:, best.near.active].toarray()
+        return np.einsum("ri,ij,rj->r", of_active, covariance, of_active)
+
     if isinstance(model, Layers):
-        found |= {"count": len(model.levels(parameters)), "phases": model.phases(parameters)}
+        found["phases"] = model.phases(parameters, variance)
+        found["interfaces"] = (np.sort(model.parts(parameters)[2]) * np.mean(model.grid.spacing)).tolist()
+        found["values"] = np.exp(model.levels(parameters)).tolist()
     return {"layers": found}
 
 
