@@ -22,6 +22,7 @@ MODELS = {
     "two phases": LevelSetPhases(NODES, interfaces=1),
     "three phases": LevelSetPhases(NODES, interfaces=2, stiffness=0.3),
     "graded": Graded(NODES, angle=0.7, knots=15),
+    "graded, smooth": Graded(NODES, angle=0.7, knots=15, order=2),
     "layers": Layers(NODES, angle=0.7),
 }
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)

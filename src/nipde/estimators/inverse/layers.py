@@ -68,9 +68,13 @@ class AlongOneDirection(MaterialModel):
 
 @dataclass(frozen=True)
 class Graded(AlongOneDirection):
-    """θ holds the angle and g at knots: a random walk that is tied to its mean, deviation σ, with jumps as likely."""
+    """θ holds the angle and g at knots: (κ² - d²/ds²)^order is its precision, deviation σ around its mean.
+
+    Of order 1 it may jump, as layers make it; of order 2 it is as smooth as a Matérn field.
+    """
 
     deviation: float = 1.0
+    order: int = 1
     #: Knots from corner to corner, and κ in units of 1 / that length.
     knots: int = 121
     correlation: float = 16.0
@@ -119,8 +123,10 @@ class Graded(AlongOneDirection):
     def _precision(self) -> sparse.csr_array:
         spacing, kappa = 1 / (self.knots - 1), self.correlation
         step = sparse.csr_array(np.diff(np.eye(self.knots), axis=0))
-        walk = sparse.csr_array(kappa**2 * spacing * sparse.eye_array(self.knots) + step.T @ (step * (1 / spacing)))
-        return sparse.csr_array(walk * (1 / (2 * kappa * self.deviation**2)))
+        root = kappa**2 * spacing * sparse.eye_array(self.knots) + step.T @ (step * (1 / spacing))
+        power = root if self.order == 1 else root @ root * (1 / spacing)
+        variance = 1 / (2 * kappa) if self.order == 1 else 1 / (4 * kappa**3)
+        return sparse.csr_array(power * (variance / self.deviation**2))
 
     def start(self, log_coefficient: Float[np.ndarray, " node"]) -> Parameters:
         """The profile nearest to a field."""

@@ -261,11 +261,13 @@ class SensorInversion:
             profile = begun.parameters
         if begun.chi_square > HOPELESS:
             return {}
-        found = {"graded": problem.candidate(graded, profile, steps=self.steps)}
+        jumping = problem.candidate(graded, profile, steps=self.steps)
+        profile = jumping.fit.parameters
+        gradual = problem.candidate(replace(graded, order=2), profile, steps=self.steps)
+        found = {"graded": min(jumping, gradual, key=lambda one: one.criterion)}
         if self.piecewise_constant is False:
             return found
-        profile = found["graded"].fit.parameters
-        known = np.isin(np.arange(graded.knots), found["graded"].near.active - 1)
+        known = np.isin(np.arange(graded.knots), jumping.near.active - 1)
         layers = Layers(nodes, angle=graded.direction(profile))
         for cost in COSTS:
             one = self._in_stages(problem, layers, layers.start(graded, profile, known=known, share=cost))
