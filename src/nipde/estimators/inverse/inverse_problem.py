@@ -123,12 +123,17 @@ class Candidate:
         shares = (problem.discretisation / problem.deviation)[problem.measured] ** 2
         return self.count * max(self.excess - log(1 + UNCERTAIN * float(shares.mean())), 0.0)
 
-    def refined(self, factor: float, *, steps: int) -> "Candidate":
-        """From here on a finer grid of the material; this one if it explains the readings better, or has many nodes."""
-        finer = self.problem.refined(factor)
-        if finer.nodes.size > MOST_NODES:
+    def refined(self, factor: float = 1.0, *, solver: int = 1, steps: int) -> "Candidate":
+        """From here on a finer grid of the material or the solver; this one if it explains the readings better.
+
+        Grids of too many nodes are not tried.
+        """
+        finer = self.problem.refined(factor, solver=solver)
+        if finer.nodes.size > MOST_NODES or finer.fine.grid.size > MOST_UNKNOWNS:
             return self
         start = self.fit.moved(to=finer.nodes)
+        if solver > 1:
+            finer = finer.with_errors_beside(start.model, start.parameters, effective_dof=self.effective_dof)
         other = finer.candidate(start.model, start.parameters, steps=steps)
         # One model on two grids: what the finer one leaves less of is the solver's error, so it counts here.
         return min(self, other, key=lambda one: one.count * one.excess + one.effective_dof * log(one.count))

@@ -168,7 +168,9 @@ class Layers(AlongOneDirection):
         rise = np.tanh((along[:, None] - places) / self.width)
         share, slope = (1 + rise) / 2, steps * (1 - rise**2) / (2 * self.width)
         derivative = np.hstack([(slope.sum(axis=1) * turning)[:, None], np.ones((len(along), 1)), share, -slope])
-        return base + share @ steps, sparse.csr_array(derivative)
+        rows, columns = derivative.shape
+        indices = np.tile(np.arange(columns), rows), np.arange(0, rows * columns + 1, columns)
+        return base + share @ steps, sparse.csr_array((derivative.ravel(), *indices), shape=derivative.shape)
 
     def sharp(self, parameters: Parameters, interpolation: sparse.csr_array) -> AtPoints:
         """Which interfaces a point has passed."""

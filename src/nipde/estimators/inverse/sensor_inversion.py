@@ -6,8 +6,8 @@
 3. The model of least n log (χ² / (1 - F/n)) + F log n is taken: F = tr (JᵀwJ + R)⁻¹ JᵀwJ, its effective parameters.
 4. If it is the Matérn field, and explains the readings, longer correlations are tried.
 5. Models that explain the readings as well widen the bands by how far they are from it.
-6. Where χ² is still above what n readings allow, the grid of the material is made finer, once; and both grids at the
-   start where the solver's error is as large as the noise.
+6. Where χ² is still above what n readings allow, the grid of the material is made finer, once; of layers that of the
+   solver; and both grids at the start where the solver's error is as large as the noise.
 
 The error of the solver is estimated from two grids and added to the noise. Noise that is not stated is estimated from
 the residuals of the smooth field, which hold both.
@@ -63,7 +63,7 @@ FIRST_SHARE = 0.03
 #: Materials that vary in one direction only are tried if the squared slopes of the smooth one across it are less than
 #: this share of those along it; and layers, each of which costs so much of the profile's variance.
 ACROSS, COSTS = 0.25, (0.02, 0.005)
-#: No further phases are tried if the misfit over the noise is below this.
+#: No further phases are tried if the misfit over the noise is below this, or that of layers.
 ENOUGH = 1.1
 #: A model is left out of the bands if its criterion is larger by this, unless that of Akaike prefers it. Between right
 #: and wrong models it was above 300 for full fields and for 30 sensors, and 60 where 30 points misled it.
@@ -164,7 +164,10 @@ class SensorInversion:
         if name == "smooth" and not best.significant:
             best = self._with_longer_correlation(best)
             criteria[name] = best.criterion
-        if best.significant and not (needs_finer_interfaces(best) or isinstance(best.fit.model, AlongOneDirection)):
+        finest = needs_finer_interfaces(best) and best.problem.nodes.size > problem.nodes.size
+        if best.significant and isinstance(best.fit.model, Layers):  # straight interfaces need no nodes, but cells
+            best = best.refined(solver=2, steps=self.steps)
+        elif best.significant and not (isinstance(best.fit.model, Graded) or finest):
             best = best.refined(FINER, steps=self.steps)
         others = [
             one.fit.moved(to=best.problem.nodes) for one in candidates.values()
@@ -186,9 +189,9 @@ class SensorInversion:
             if not one.significant:
                 return {"homogeneous": one, "smooth": smooth}
         layered = self._layered(problem, smooth)
-        phases = self._phases(problem, smooth, SHARES)
-        unexplained = all(one.significant for one in (smooth, *layered.values()))
-        if not phases and unexplained:  # a smooth field is too far from them to start from
+        by_layers = any(not one.significant or one.fit.chi_square < ENOUGH for one in layered.values())
+        phases = self._phases(problem, smooth, SHARES, finer=not by_layers)
+        if not phases and smooth.significant and not by_layers:  # a smooth field is too far from them to start from
             varied = self._penalised("total-variation", problem, smooth)
             phases = self._phases(problem, varied, (FIRST_SHARE, *SHARES))
         found = {**layered, **phases}
@@ -285,8 +288,13 @@ class SensorInversion:
                 parameters = roughly.minimised(model, parameters, steps=6).parameters
         return problem.candidate(model, parameters, steps=self.steps)
 
-    def _phases(self, problem: InverseProblem, near: Candidate, shares: tuple[float, ...]) -> dict[str, Candidate]:
-        """Materials of few phases near another one that are not hopeless; `shares` as of `SHARES`."""
+    def _phases(
+        self, problem: InverseProblem, near: Candidate, shares: tuple[float, ...], *, finer: bool = True
+    ) -> dict[str, Candidate]:
+        """Materials of few phases near another one that are not hopeless; `shares` as of `SHARES`.
+
+        Their grid is made `finer` where they nearly explain the readings.
+        """
         found = {}
         floors = [share * problem.size for share in shares]
         stages = [problem.with_noise(np.maximum(problem.deviation, floor)) for floor in floors]
@@ -301,7 +309,7 @@ class SensorInversion:
                     if floor > 2 * usual:
                         parameters = stage.minimised(model, parameters, steps=6).parameters
                 one = problem.candidate(model, parameters, steps=self.steps)
-                if needs_finer_interfaces(one):
+                if finer and needs_finer_interfaces(one):
                     one = one.refined(FINER, steps=self.steps)
                 found[f"{count} phases"] = one
                 if min(begun.chi_square, one.fit.chi_square) < ENOUGH:
