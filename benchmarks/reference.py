@@ -26,7 +26,7 @@ from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.data.plan import Plan
 from nipde.data.reference import Family, LoadKind, ReferenceDarcyRecipe
-from nipde.estimators.inverse.inverse_problem import is_significant
+from nipde.estimators.inverse.candidate import is_significant
 from nipde.estimators.inverse.material_models import Penalty
 from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.estimators.inverse.sensor_inversion import SensorInversion

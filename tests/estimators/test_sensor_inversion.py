@@ -15,7 +15,7 @@ from nipde.discovery.coverage import coverage_of
 from nipde.errors import KernelError, PairsError
 from nipde.estimators.inverse.adjoint import AdjointGaussNewton
 from nipde.estimators.inverse.band_factors import Case, factors_of
-from nipde.estimators.inverse.inverse_problem import is_significant
+from nipde.estimators.inverse.candidate import is_significant
 from nipde.estimators.inverse.sensor_inversion import UNEXPLAINED, SensorInversion
 from nipde.grid import Grid
 

@@ -1,4 +1,4 @@
-"""One system on the grids that it is computed on: the readings' deviations, minima of models, and how they compare."""
+"""One system on the grids that it is computed on: the readings' deviations, and minima of models."""
 
 from dataclasses import dataclass, replace
 from math import ceil, log, sqrt
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.discretisation.interpolation import Interpolation, isolated
 from nipde.errors import PairsError
+from nipde.estimators.inverse.candidate import Candidate
 from nipde.estimators.inverse.marginal_prior import MarginalPrior
 from nipde.estimators.inverse.material_models import MaterialModel, MaternField, Parameters
 from nipde.estimators.inverse.nuisance import (
@@ -24,7 +25,6 @@ from nipde.estimators.inverse.nuisance import (
 )  # fmt: skip
 from nipde.estimators.inverse.output_error import (
     Fit,
-    Linearised,
     LinkSolver,
     Readings,
     SensorSystem,
@@ -36,10 +36,6 @@ from nipde.grid import Grid
 
 #: The error of a solver falls at least with this power of the spacing.
 ORDER = 1.5
-#: And with this where the coefficient jumps.
-AT_INTERFACES = 1.0
-#: The variance of the solver's error may be larger by this than it is estimated, in units of itself.
-UNCERTAIN = 2.0
 #: Grids of a material are not made finer than this: the cost of a step grows with the third power of the nodes.
 MOST_NODES = 5000
 #: Nor is the solver's grid, of which a direct factorisation is held.
@@ -49,94 +45,6 @@ MOST_UNKNOWNS = 300_000
 FINER, COARSE = 1.5, 0.002
 #: Points per axis of a cell of the solver where the coefficient is taken: usually, and where the noise is below COARSE.
 USUAL_POINTS, EXACT_POINTS = 2, 4
-#: χ² so many of its deviations above its expectation is no chance.
-SIGNIFICANT = 3.0
-
-
-def expectation(effective_dof: float, count: int) -> float:
-    """Of χ² of `count` readings: 1 - F/n."""
-    return max(1 - effective_dof / count, 0.02)
-
-
-def is_significant(chi_square: float, *, effective_dof: float, count: int) -> bool:
-    """Whether χ² is above its expectation by more than chance."""
-    excess = log(max(chi_square, 1e-9) / expectation(effective_dof, count))
-    return excess > SIGNIFICANT * sqrt(2 / count)
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A fitted model, its derivatives, and how it compares."""
-
-    problem: "InverseProblem"
-    fit: Fit
-    near: Linearised
-    #: JᵀwJ and R on the active parameters, the others integrated out of R.
-    curvature: Float[np.ndarray, "active active"]
-    precision: Float[np.ndarray, "active active"]
-    #: F, the effective number of parameters, with those of errors that have a pattern.
-    effective_dof: float
-
-    @property
-    def count(self) -> int:
-        """n, the number of readings."""
-        return self.problem.count
-
-    @property
-    def expected(self) -> float:
-        """Of χ²: 1 - F/n."""
-        return expectation(self.effective_dof, self.count)
-
-    @property
-    def excess(self) -> float:
-        """log of χ² over its expectation."""
-        return log(max(self.fit.chi_square, 1e-9) / self.expected)
-
-    @property
-    def significant(self) -> bool:
-        """Whether χ² is above its expectation by more than chance."""
-        return is_significant(self.fit.chi_square, effective_dof=self.effective_dof, count=self.count)
-
-    @property
-    def solver_error(self) -> Values:
-        """Of every reading, with its sign: by the difference of the two grids, to first order as at interfaces."""
-        problem = self.problem
-        apart = np.where(problem.measured, self.near.predicted - (problem.values - self.fit.residual), 0.0)
-        return problem.distinct(apart) * problem.error_share(AT_INTERFACES)
-
-    @property
-    def criterion(self) -> float:
-        """n log (χ² / (1 - F/n)) + F log n: a model with a parameter per reading explains none."""
-        return self._misfit + self.effective_dof * log(self.count)
-
-    @property
-    def akaike_criterion(self) -> float:
-        """The same with F instead of F log n."""
-        return self._misfit + self.effective_dof
-
-    @property
-    def _misfit(self) -> float:
-        """n log (χ² / (1 - F/n)); residuals below a stated noise are no merit, nor is the solver's error a fault."""
-        problem = self.problem
-        if not problem.noise_stated:
-            return self.count * self.excess
-        shares = (problem.discretisation / problem.deviation)[problem.measured] ** 2
-        return self.count * max(self.excess - log(1 + UNCERTAIN * float(shares.mean())), 0.0)
-
-    def refined(self, factor: float = 1.0, *, solver: int = 1, steps: int) -> "Candidate":
-        """From here on a finer grid of the material or the solver; this one if it explains the readings better.
-
-        Grids of too many nodes are not tried.
-        """
-        finer = self.problem.refined(factor, solver=solver)
-        if finer.nodes.size > MOST_NODES or finer.fine.grid.size > MOST_UNKNOWNS:
-            return self
-        start = self.fit.moved(to=finer.nodes)
-        if solver > 1:
-            finer = finer.with_errors_beside(start.model, start.parameters, effective_dof=self.effective_dof)
-        other = finer.candidate(start.model, start.parameters, steps=steps)
-        # One model on two grids: what the finer one leaves less of is the solver's error, so it counts here.
-        return min(self, other, key=lambda one: one.count * one.excess + one.effective_dof * log(one.count))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +145,11 @@ class InverseProblem:
         """Root mean square of the readings."""
         return float(np.sqrt(np.sum(self.values**2) / self.count))
 
+    @property
+    def usual_deviation(self) -> float:
+        """Median of the readings'."""
+        return float(np.median(self.deviation[self.measured]))
+
     def with_pairs(self, pairs: SensorPairs, found: Candidate) -> "InverseProblem":
         """Other readings of the same material on the same grids; deviations beside what was found."""
         system, deviation, none = _system(pairs)
@@ -253,13 +166,20 @@ class InverseProblem:
         """Whether the solver's error is as large as the noise: narrow places need more cells; and more are possible."""
         noise = self.deviation if self.stated is None else self.stated
         error, usual = (float(np.median(values[self.measured])) for values in (self.discretisation, noise))
-        possible = resampled(self.nodes, FINER).size <= MOST_NODES and self.fine.grid.refine(2).size <= MOST_UNKNOWNS
-        return error > max(usual / 2, COARSE * self.size) and possible
+        return error > max(usual / 2, COARSE * self.size) and self.allows(FINER, solver=2)
+
+    def allows(self, factor: float, *, solver: int = 1) -> bool:
+        """Whether grids so much finer are not too large."""
+        return resampled(self.nodes, factor).size <= MOST_NODES and self.fine.grid.refine(solver).size <= MOST_UNKNOWNS
 
     def with_noise(self, deviation: Values) -> "InverseProblem":
         """With other deviations."""
         system = replace(self.fine.system, weights=np.where(self.measured, 1 / deviation**2, 0.0))
         return replace(self._with_system(system), deviation=deviation)
+
+    def roughly(self, share: float) -> "InverseProblem":
+        """With deviations of at least this share of the readings' size: far from a minimum, models need no more."""
+        return self.with_noise(np.maximum(self.deviation, share * self.size))
 
     def _with_system(self, system: Readings) -> Self:
         return replace(self, coarse=self.coarse.with_system(system), fine=self.fine.with_system(system))

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from scipy.spatial import cKDTree
 from scipy.stats import norm
 
-from nipde.estimators.inverse.inverse_problem import Candidate
+from nipde.estimators.inverse.candidate import Candidate
 
 Values = Float[np.ndarray, "sensor pair"]
 #: Neighbours of a sensor whose residuals are multiplied with its own.

@@ -16,30 +16,28 @@ the residuals of the smooth field, which hold both.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import hypot, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import scipy.linalg as dense
-import scipy.sparse as sparse
 import torch
-from jaxtyping import Float
 from scipy.stats import norm
 
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.estimators.inverse.band_factors import LEVELS, Case, factors_of
-from nipde.estimators.inverse.inverse_problem import FINER, Candidate, InverseProblem
-from nipde.estimators.inverse.layers import AlongOneDirection, Graded, Layers, direction_of
+from nipde.estimators.inverse.candidate import Candidate
+from nipde.estimators.inverse.inverse_problem import FINER, InverseProblem
+from nipde.estimators.inverse.layers import Graded, Layers
 from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.material_models import (
     Homogeneous,
     JumpPenalty,
     MaterialModel,
     MaternField,
-    Parameters,
     Penalty,
 )  # fmt: skip
 from nipde.estimators.inverse.nuisance import NuisanceKind
+from nipde.estimators.inverse.one_direction import along_one_direction, layers_of
 from nipde.estimators.inverse.output_error import Fit, LinkSolver
 from nipde.estimators.inverse.residual_tests import residual_scores
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
@@ -60,9 +58,6 @@ STAGES = (0.1, 0.03)
 SHARES, HOPELESS = (0.01, 0.003, 0.001), 1.5
 #: The first of them where phases start from a fit of total variation.
 FIRST_SHARE = 0.03
-#: Materials that vary in one direction only are tried if the squared slopes of the smooth one across it are less than
-#: this share of those along it; and layers, each of which costs so much of the profile's variance.
-ACROSS, COSTS = 0.25, (0.02, 0.005)
 #: No further phases are tried if the misfit over the noise is below this, or that of layers.
 ENOUGH = 1.1
 #: A model is left out of the bands if its criterion is larger by this, unless that of Akaike prefers it. Between right
@@ -182,13 +177,13 @@ class SensorInversion:
         if self.penalty is not None:
             return {self.penalty: self._penalised(self.penalty, problem, smooth)}
         if self.piecewise_constant is False:
-            return {"smooth": smooth, **self._layered(problem, smooth)}
+            return {"smooth": smooth, **self._along_one_direction(problem, smooth)}
         if self.homogeneous:
             log = float(np.mean(smooth.fit.model.at_nodes(smooth.fit.parameters)))
             one = problem.candidate(Homogeneous(problem.nodes), np.array([log]), steps=self.steps)
             if not one.significant:
                 return {"homogeneous": one, "smooth": smooth}
-        layered = self._layered(problem, smooth)
+        layered = self._along_one_direction(problem, smooth)
         by_layers = any(not one.significant or one.fit.chi_square < ENOUGH for one in layered.values())
         phases = self._phases(problem, smooth, SHARES, finer=not by_layers)
         if not phases and smooth.significant and not by_layers:  # a smooth field is too far from them to start from
@@ -246,47 +241,10 @@ class SensorInversion:
             best = other
         return best
 
-    def _layered(self, problem: InverseProblem, smooth: Candidate) -> dict[str, Candidate]:
-        """Materials that vary in one direction only, if the smooth one nearly does and they are not hopeless."""
-        nodes, specimen = problem.nodes, problem.pairs.specimen
-        if nodes.dimension != 2 or not self.phases:
-            return {}
-        field = smooth.fit.model.at_nodes(smooth.fit.parameters)
-        inside = np.ones(nodes.shape, dtype=bool) if specimen is None else specimen.shape.holds_nodes(nodes)
-        angle, across = direction_of(nodes, field, inside.ravel())
-        if across > ACROSS:
-            return {}
-        graded = Graded(nodes, angle=angle)
-        profile = graded.start(field)
-        for share in STAGES:
-            roughly = problem.with_noise(np.maximum(problem.deviation, share * problem.size))
-            begun = roughly.minimised(graded, profile, steps=8, coarse=True)
-            profile = begun.parameters
-        if begun.chi_square > HOPELESS:
-            return {}
-        jumping = problem.candidate(graded, profile, steps=self.steps)
-        profile = jumping.fit.parameters
-        gradual = problem.candidate(replace(graded, order=2), profile, steps=self.steps)
-        found = {"graded": min(jumping, gradual, key=lambda one: one.criterion)}
-        if self.piecewise_constant is False:
-            return found
-        known = np.isin(np.arange(graded.knots), jumping.near.active - 1)
-        layers = Layers(nodes, angle=graded.direction(profile))
-        for cost in COSTS:
-            one = self._in_stages(problem, layers, layers.start(graded, profile, known=known, share=cost))
-            if "layers" not in found or one.criterion < found["layers"].criterion:
-                found["layers"] = one
-            if not one.significant:
-                break
-        return found
-
-    def _in_stages(self, problem: InverseProblem, model: MaterialModel, parameters: Parameters) -> Candidate:
-        """The minimum, by way of larger deviations."""
-        for share in (FIRST_SHARE, *SHARES):
-            if share * problem.size > 2 * float(np.median(problem.deviation[problem.measured])):
-                roughly = problem.with_noise(np.maximum(problem.deviation, share * problem.size))
-                parameters = roughly.minimised(model, parameters, steps=6).parameters
-        return problem.candidate(model, parameters, steps=self.steps)
+    def _along_one_direction(self, problem: InverseProblem, smooth: Candidate) -> dict[str, Candidate]:
+        """Where phases may be tried."""
+        layers = self.piecewise_constant is not False
+        return along_one_direction(problem, smooth, layers=layers, steps=self.steps) if self.phases else {}
 
     def _phases(
         self, problem: InverseProblem, near: Candidate, shares: tuple[float, ...], *, finer: bool = True
@@ -296,17 +254,15 @@ class SensorInversion:
         Their grid is made `finer` where they nearly explain the readings.
         """
         found = {}
-        floors = [share * problem.size for share in shares]
-        stages = [problem.with_noise(np.maximum(problem.deviation, floor)) for floor in floors]
-        usual = float(np.median(problem.deviation[problem.measured]))
+        stages = [problem.roughly(share) for share in shares]
         field = near.fit.model.at_nodes(near.fit.parameters)
         for count in self.phases:
             model = LevelSetPhases(problem.nodes, interfaces=count - 1)
             begun = stages[0].minimised(model, model.start(field), steps=6)
             if begun.chi_square < HOPELESS:
                 parameters = begun.parameters
-                for floor, stage in list(zip(floors, stages, strict=True))[1:]:
-                    if floor > 2 * usual:
+                for share, stage in list(zip(shares, stages, strict=True))[1:]:
+                    if share * problem.size > 2 * problem.usual_deviation:
                         parameters = stage.minimised(model, parameters, steps=6).parameters
                 one = problem.candidate(model, parameters, steps=self.steps)
                 if finer and needs_finer_interfaces(one):
@@ -324,31 +280,6 @@ def _kernel_of_one(law: RefinedLaw) -> RefinedKernel:
 def needs_finer_interfaces(found: Candidate) -> bool:
     """Phases that explain the readings nearly."""
     return isinstance(found.fit.model, LevelSetPhases) and found.significant and found.fit.chi_square < NEAR
-
-
-def layered_summary(best: Candidate) -> dict[str, Any]:
-    """Of a material that varies in one direction only: that in degrees with its deviation, and the layers.
-
-    Interfaces are distances from the middle of the box along the direction; `values` are b between them.
-    """
-    model, parameters = best.fit.model, best.fit.parameters
-    if not isinstance(model, AlongOneDirection):
-        return {}
-    covariance = max(1.0, best.fit.chi_square) * dense.inv(best.curvature + best.precision)
-    found: dict[str, Any] = {
-        "direction": float(np.degrees(model.direction(parameters)) % 180),
-        "deviation": float(np.degrees(sqrt(covariance[0, 0]) / model.reach)),
-    }
-
-    def variance(rows: sparse.csr_array) -> Float[np.ndarray, " row"]:
-        of_active = rows[:, best.near.active].toarray()
-        return np.einsum("ri,ij,rj->r", of_active, covariance, of_active)
-
-    if isinstance(model, Layers):
-        found["phases"] = model.phases(parameters, variance)
-        found["interfaces"] = (np.sort(model.parts(parameters)[2]) * np.mean(model.grid.spacing)).tolist()
-        found["values"] = np.exp(model.levels(parameters)).tolist()
-    return {"layers": found}
 
 
 def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Sequence[Fit] = ()) -> RefinedLaw:
@@ -382,7 +313,7 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
         "interpolation": solver.interpolation, "undecided": len(others) > 0, "criteria": criteria,
         "material_nodes": list(problem.nodes.shape), "nuisance": list(problem.nuisance),
         "outside": [*case.outside, *([UNEXPLAINED] if name in SMOOTH and best.significant else [])],
-        **layered_summary(best),
+        **layers_of(best),
     }  # fmt: skip
     bands = PredictionBands(LEVELS, of_responses[:, None].expand(-1, 2), test, of_material)
     return RefinedLaw(

@@ -14,7 +14,7 @@ from nipde.discretisation.domain import OutlineData, load_moments, right_side
 from nipde.discretisation.interpolation import Interpolation, multilinear
 from nipde.discretisation.link_solver import Inverse
 from nipde.discretisation.load_case import LoadCase
-from nipde.estimators.inverse.inverse_problem import Candidate
+from nipde.estimators.inverse.candidate import Candidate
 from nipde.estimators.inverse.layers import Layers
 from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.output_error import Fit, LinkSolver

@@ -17,7 +17,7 @@ from nipde.context.solid_tests import SolidTests
 from nipde.discretisation.solid_load import SolidLoad
 from nipde.errors import KernelError
 from nipde.estimators.inverse.band_factors import SolidCase, solid_factors
-from nipde.estimators.inverse.inverse_problem import Candidate
+from nipde.estimators.inverse.candidate import Candidate
 from nipde.estimators.inverse.material_models import Homogeneous, Penalty
 from nipde.estimators.inverse.nuisance import LinearErrors
 from nipde.estimators.inverse.residual_tests import correlation_sum, residual_scores
