@@ -42,7 +42,7 @@ def test_gains_are_the_variance_that_a_reading_of_the_load_takes_away():
 
     def variance(posterior):
         at = pairs.sensors.matrix(pairs.grid)
-        exact = replace(posterior, relative_error=0.0, widened=1.0)
+        exact = replace(posterior, relative_error=0.0, widened=1.0, others=())
         return np.sum((at @ exact.response_deviation(queries).reshape(2, -1).T) ** 2)
 
     for gain, load in zip(found, candidates, strict=True):
