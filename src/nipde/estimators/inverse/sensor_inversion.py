@@ -3,8 +3,8 @@
 1. A Matérn field is fitted: first to a tenth of the responses' size, then closer, then to the noise.
 2. From it start materials of two and of three phases, interfaces as level sets; and if it varies in one direction more
    than in the other, materials that vary in one direction only.
-3. The model of least n log (χ² / (1 - F/n)) + F log n is taken: F = tr (JᵀwJ + R)⁻¹ JᵀwJ, its effective parameters.
-4. If it is the Matérn field, and explains the readings, longer correlations are tried.
+3. If the Matérn field explains the readings, longer correlations are tried.
+4. The model of least n log (χ² / (1 - F/n)) + F log n is taken: F = tr (JᵀwJ + R)⁻¹ JᵀwJ, its effective parameters.
 5. Models that explain the readings as well widen the bands by how far they are from it.
 6. Where χ² is still above what n readings allow, the grid of the material is made finer, once; of layers that of the
    solver; and both grids at the start where the solver's error is as large as the noise.
@@ -153,12 +153,11 @@ class SensorInversion:
         """The model that explains the readings best, and those that explain them as well."""
         smooth, problem = self._smooth(problem)
         candidates = self._candidates(problem, smooth)
+        if "smooth" in candidates and not smooth.significant:
+            candidates["smooth"] = self._with_longer_correlation(smooth)
         criteria = {one: found.criterion for one, found in candidates.items()}
         name = min(criteria, key=lambda one: criteria[one])
         best = candidates.pop(name)
-        if name == "smooth" and not best.significant:
-            best = self._with_longer_correlation(best)
-            criteria[name] = best.criterion
         finest = needs_finer_interfaces(best) and best.problem.nodes.size > problem.nodes.size
         if best.significant and isinstance(best.fit.model, Layers):  # straight interfaces need no nodes, but cells
             best = best.refined(solver=2, steps=self.steps)
