@@ -105,6 +105,17 @@ def test_phases_are_counted_if_layers_share_their_values():
     assert model.phases(two, lambda rows: np.asarray(0.5**2 * rows[:, [5]].toarray().ravel() ** 2)) == 2
 
 
+def test_small_steps_and_thin_layers_may_be_left_out():
+    model = Layers(GRID)
+    plain = np.array([0.1, 1.0, 2.0, -1.5, 3.1, -4.2])
+    assert model.simpler(plain) is None
+    small = np.array([0.1, 1.0, 2.0, 0.05, -1.5, 3.1, 9.0, -4.2])
+    np.testing.assert_allclose(model.simpler(small), [0.1, 1.0, -1.5, 2.0, -4.2, 3.1])
+    thin = np.array([0.1, 1.0, 2.0, 0.4, -1.5, 3.1, 3.3, -4.2])
+    np.testing.assert_allclose(model.simpler(thin), [0.1, 1.0, -1.5, 2.4, -4.2, 3.1])
+    assert model.simpler(np.array([0.0, 1.0, 0.01, 3.0])) is None  # one interface stays: graded and smooth have none
+
+
 def test_the_variance_of_log_b_is_that_of_draws():
     model = Layers(GRID, angle=0.4, width=0.05)
     mean = np.array([0.0, 1.0, 2.0, -1.5, 3.1, -4.2])

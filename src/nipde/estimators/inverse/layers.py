@@ -29,6 +29,8 @@ from nipde.grid import Grid
 ALIKE = 0.15
 #: Deviations that a level may be off.
 SURELY = 3.0
+#: Interfaces that are nearer to each other, in spacings, may be one.
+TOGETHER = 0.5
 #: Deviation that is expected of the step at an interface.
 STEP = 3.0
 
@@ -192,6 +194,25 @@ class Layers(AlongOneDirection):
             share = norm.cdf((along - places[number]) / deviation)
             total = total + steps[number] ** 2 * share * (1 - share)
         return total
+
+    def simpler(self, parameters: Parameters) -> Parameters | None:
+        """Without the least step, or with the two nearest interfaces as one; None where all are far apart and large."""
+        base, steps, places = self.parts(parameters)
+        order = np.argsort(places)
+        steps, places = steps[order], places[order]
+        if len(steps) < 2:
+            return None
+        least, nearest = int(np.abs(steps).argmin()), int(np.diff(places).argmin())
+        if abs(steps[least]) < ALIKE:
+            steps, places = np.delete(steps, least), np.delete(places, least)
+        elif places[nearest + 1] - places[nearest] < TOGETHER:
+            both = slice(nearest, nearest + 2)
+            larger = places[both][np.abs(steps[both]).argmax()]
+            steps = np.concatenate([steps[:nearest], [steps[both].sum()], steps[nearest + 2 :]])
+            places = np.concatenate([places[:nearest], [larger], places[nearest + 2 :]])
+        else:
+            return None
+        return np.concatenate([parameters[:1], [base], steps, places])
 
     def penalty(self, parameters: Parameters) -> float:
         """½ Σ (h / STEP)²."""

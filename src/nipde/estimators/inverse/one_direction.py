@@ -65,6 +65,17 @@ def _layered(problem: InverseProblem, graded: Candidate, *, steps: int) -> Candi
         if not one.significant:
             break
     assert best is not None
+    return _simplest(best, steps=steps)
+
+
+def _simplest(best: Candidate, *, steps: int) -> Candidate:
+    """With fewer layers as long as the criterion falls."""
+    while isinstance(best.fit.model, Layers):
+        fewer = best.fit.model.simpler(best.fit.parameters)
+        other = None if fewer is None else best.problem.candidate(best.fit.model, fewer, steps=steps)
+        if other is None or other.criterion > best.criterion:
+            break
+        best = other
     return best
 
 
