@@ -1,12 +1,15 @@
 """A fitted model, and how it compares: n log (χ² / (1 - F/n)) + F log n, F = tr (JᵀwJ + R)⁻¹ JᵀwJ."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.linalg as dense
 from jaxtyping import Float
 
+from nipde.estimators.inverse.marginal_prior import MarginalPrior
+from nipde.estimators.inverse.material_models import MaterialModel
 from nipde.estimators.inverse.output_error import Fit, Linearised, Values
 
 if TYPE_CHECKING:
@@ -75,6 +78,23 @@ class Candidate:
     def criterion(self) -> float:
         """n log (χ² / (1 - F/n)) + F log n: a model with a parameter per reading explains none."""
         return self._misfit + self.effective_dof * log(self.count)
+
+    def under(self, model: MaterialModel) -> "Candidate":
+        """The same parameters under another prior, to second order from here: no response is computed."""
+        parameters, active = self.fit.parameters, self.near.active
+        own, other = (MarginalPrior.of(each, parameters, active) for each in (self.fit.model, model))
+        root = np.asarray(dense.cholesky(self.curvature + other.precision, lower=True, check_finite=False))
+        step = dense.cho_solve((root, True), own.slope - other.slope)
+        misfit = step @ (self.curvature @ step / 2 - own.slope)  # own.slope balances the misfit's gradient
+        moved = parameters + other.step(step, size=len(parameters))
+        fit = replace(
+            self.fit, model=model, parameters=moved, penalty=model.penalty(moved),
+            chi_square=self.fit.chi_square + 2 * float(misfit) / self.count,
+        )  # fmt: skip
+        inverse = np.tril(dense.lapack.dpotri(root, lower=1)[0])
+        of_parameters = 2 * np.sum(inverse * self.curvature) - np.diag(inverse) @ np.diag(self.curvature)
+        effective_dof = float(of_parameters) + self.problem.nuisance_dof
+        return replace(self, fit=fit, precision=other.precision, effective_dof=effective_dof)
 
     @property
     def akaike_criterion(self) -> float:

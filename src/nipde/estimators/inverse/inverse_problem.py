@@ -269,6 +269,12 @@ class InverseProblem:
         gains = system.nuisance.estimated(system.weights * state.residual, system.weights)[place]
         return float(np.std(gains) / sqrt(len(gains)))
 
+    @property
+    def nuisance_dof(self) -> float:
+        """Effective number of parameters of errors that have a pattern."""
+        system = self.fine.system
+        return 0.0 if system.nuisance is None else system.nuisance.dof(system.weights)
+
     def misfit(self, model: MaterialModel, parameters: Parameters) -> float:
         """Sum of squared residuals, without errors that have a pattern."""
         return float(np.sum(self.residual(model, parameters) ** 2))
@@ -296,9 +302,7 @@ class InverseProblem:
         curvature = near.curvature(self.fine.system)
         precision = MarginalPrior.of(model, state.parameters, near.active).precision
         held = np.trace(dense.solve(curvature + precision, precision, assume_a="pos"))
-        system = self.fine.system
-        effective_dof = len(curvature) - float(held)
-        effective_dof += 0.0 if system.nuisance is None else system.nuisance.dof(system.weights)
+        effective_dof = len(curvature) - float(held) + self.nuisance_dof
         return Candidate(self, state, near, curvature, precision, effective_dof)
 
 

@@ -42,7 +42,8 @@ def along_one_direction(
     jumping = Graded(nodes, angle=angle)
     profile = jumping.start(field)
     for share in OF_PROFILE:
-        begun = problem.roughly(share).minimised(jumping, profile, steps=8, coarse=True)
+        tolerance = 0.02 if share == OF_PROFILE[0] else 1e-4
+        begun = problem.roughly(share).minimised(jumping, profile, steps=8, tolerance=tolerance, coarse=True)
         profile = begun.parameters
     if begun.chi_square > HOPELESS:
         return {}

@@ -51,6 +51,8 @@ MATERIAL, SOLVER = 40, 140
 MATERIAL_3D, SOLVER_3D = 12, 32
 #: Least and largest deviation of a Matérn field of log b.
 DEVIATIONS = (0.05, 3.0)
+#: So often a correlation's deviation is estimated.
+SETTLED = 3
 #: Deviations that a fit passes through before those of the data, as shares of the responses' root mean square.
 STAGES = (0.1, 0.03)
 #: Deviations that phases pass through before those of the data, as shares of the responses' root mean square. With the
@@ -154,7 +156,8 @@ class SensorInversion:
         smooth, problem = self._smooth(problem)
         candidates = self._candidates(problem, smooth)
         if "smooth" in candidates and not smooth.significant:
-            candidates["smooth"] = self._with_longer_correlation(smooth)
+            below = min(one.criterion for one in candidates.values()) + DECISIVE
+            candidates["smooth"] = self._with_longer_correlation(smooth, below=below)
         criteria = {one: found.criterion for one, found in candidates.items()}
         name = min(criteria, key=lambda one: criteria[one])
         best = candidates.pop(name)
@@ -225,20 +228,27 @@ class SensorInversion:
         model = MaternField(problem.nodes, deviation=float(np.clip(deviation, *DEVIATIONS)))
         return problem.candidate(model, found.fit.parameters, steps=self.steps), problem
 
-    def _with_longer_correlation(self, best: Candidate) -> Candidate:
-        """Longer correlations while the criterion falls; the data choose the deviation of each."""
+    def _with_longer_correlation(self, smooth: Candidate, *, below: float) -> Candidate:
+        """Of the longest correlation for which the criterion falls, if it may come `below` that of others.
+
+        The data choose the deviation of each; only the last of them is fitted.
+        """
+        best = smooth
         for correlation in self.longer_correlations:
-            other = best
-            for _ in range(2):
-                before = other.fit.model
-                assert isinstance(before, MaternField)
-                deviation = before.deviation * sqrt(2 * other.fit.penalty / max(other.effective_dof, 1.0))
-                model = replace(before, deviation=float(np.clip(deviation, *DEVIATIONS)), correlation=correlation)
-                other = other.problem.candidate(model, other.fit.parameters, steps=self.steps)
+            before = best.fit.model
+            assert isinstance(before, MaternField)
+            model = replace(before, correlation=correlation)
+            for _ in range(SETTLED):
+                other = smooth.under(model)
+                deviation = model.deviation * sqrt(2 * other.fit.penalty / max(other.effective_dof, 1.0))
+                model = replace(model, deviation=float(np.clip(deviation, *DEVIATIONS)))
             if other.criterion >= best.criterion:
                 break
             best = other
-        return best
+        if best is smooth or best.criterion > below:
+            return smooth
+        fitted = smooth.problem.candidate(best.fit.model, best.fit.parameters, steps=self.steps)
+        return min(smooth, fitted, key=lambda one: one.criterion)
 
     def _along_one_direction(self, problem: InverseProblem, smooth: Candidate) -> dict[str, Candidate]:
         """Where phases may be tried."""
