@@ -43,4 +43,4 @@ def test_under_another_prior_it_is_nearly_the_fit_with_that(fitted, correlation,
     assert foreseen.fit.chi_square == pytest.approx(real.fit.chi_square, rel=0.03)
     assert foreseen.criterion == pytest.approx(real.criterion, rel=0.05)
     apart = np.sqrt(np.mean((foreseen.fit.parameters - real.fit.parameters) ** 2))
-    assert apart < 0.2 * np.sqrt(np.mean((real.fit.parameters - fitted.fit.parameters) ** 2))
+    assert apart < 0.3 * np.sqrt(np.mean((real.fit.parameters - fitted.fit.parameters) ** 2))
