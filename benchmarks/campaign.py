@@ -14,6 +14,8 @@ from typing import Any
 
 from torch import nn
 
+from benchmarks.record import commit
+from nipde.atomic import write_bytes
 from nipde.data.archive import Archive, open_archive
 from nipde.data.generation import generate
 from nipde.data.manifest import MANIFEST
@@ -41,10 +43,16 @@ def measured_systems(
     jobs: Sequence[Job], judged: Callable[..., str], *, name: Callable[..., str], path: Callable[..., Path],
     folder: Path, before: dict[str, Any], count: int, progress: Callable[[str], None],
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Run jobs `(row, number)` that are neither in `before` nor on file; each leaves a file. All that is known then."""
+    """Run jobs `(row, number)` that are neither in `before` nor on file; each leaves a file. All that is known then.
+
+    Every system keeps the commit it was measured at: a record grows over many.
+    """
     due = [job for job in jobs if name(*job) not in before and not path(folder, *job).exists()]
     with workers(count) as pool:
-        for done in as_completed([pool.submit(judged, *job, folder) for job in due]):
+        running = {pool.submit(judged, *job, folder): path(folder, *job) for job in due}
+        for done in as_completed(running):
+            found = json.loads(running[done].read_bytes())
+            write_bytes(running[done], json.dumps({**found, "commit": commit()}).encode())
             progress(done.result())
     here = {one["name"]: one for one in (json.loads(each.read_bytes()) for each in sorted(folder.glob("*.json")))}
     return list({**before, **here}.values())

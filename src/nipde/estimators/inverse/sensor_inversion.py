@@ -27,6 +27,7 @@ from nipde.context.sensor_pairs import SensorPairs
 from nipde.estimators.inverse.band_factors import LEVELS, Case, factors_of
 from nipde.estimators.inverse.candidate import Candidate
 from nipde.estimators.inverse.inverse_problem import FINER, InverseProblem
+from nipde.estimators.inverse.islands import without_islands
 from nipde.estimators.inverse.layers import Graded, Layers
 from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.material_models import (
@@ -273,7 +274,7 @@ class SensorInversion:
                 for share, stage in list(zip(shares, stages, strict=True))[1:]:
                     if share * problem.size > 2 * problem.usual_deviation:
                         parameters = stage.minimised(model, parameters, steps=6).parameters
-                one = problem.candidate(model, parameters, steps=self.steps)
+                one = without_islands(problem.candidate(model, parameters, steps=self.steps), steps=self.steps)
                 if finer and needs_finer_interfaces(one):
                     one = one.refined(FINER, steps=self.steps)
                 found[f"{count} phases"] = one
