@@ -23,7 +23,7 @@ from nipde.physics.conduction import Conduction
 from nipde.shape import Shape
 from tests.oracles.manufactured import observed_orders
 
-SEED = 2026  # nothing is random
+SEED = 2026
 GRIDS = (21, 41, 81, 161, 321)
 IMPEDANCES = (0.05, 0.2, 0.5)
 #: Off the nodes, so that no grid meets the outline in a special way.
@@ -33,6 +33,8 @@ VERTICES = 8192
 ELECTRODES, CONDUCTIVITY = 8, 1.5
 #: Of generated systems; the recipe of those without an outline.
 PAIRS, WHOLE = 60, "whole square"
+#: Random discs with a Dirichlet part of 10 to 80 % of the rim.
+RIMS = 20
 Vector = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 Conditions = Mapping[str, Condition]
 
@@ -63,6 +65,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     return {
         "grids": list(sizes),
         "rows": rows,
+        "ends": _ends(few, count=3 if quick else RIMS),
         "electrodes": {
             "grids": list(few),
             "rows": [
@@ -189,6 +192,49 @@ def grid_coordinates(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     """x and y at every node."""
     x, y = np.broadcast_arrays(*grid.coordinates)
     return x, y
+
+
+# Ends of Dirichlet parts
+
+
+def rim_error(nodes: int, start: float, share: float, *, shift: complex = 0.0) -> float:
+    """Of a well in a disc with a Dirichlet part of 0, the rest insulated: relative, well inside and off the well.
+
+    The disc is mapped to a half-plane with the Dirichlet part on one half of its edge, and its root to a quadrant.
+    """
+    centre, grid = complex(*CENTRE) + shift, grid_of(nodes)
+    shape = Shape.disc((centre.real, centre.imag), RADIUS, vertices=VERTICES).with_arc("held", start, start + share)
+    law = Conduction(cut_cells(grid, shape, {"held": DirichletPart()}), lambda x, y: np.ones_like(x))
+    x, y = grid_coordinates(grid)
+    at, density = ((nodes - 1) * 3 // 5, (nodes - 1) * 2 // 5), np.zeros(grid.shape)
+    density[at] = 1 / np.prod(grid.spacing)
+    line = shape.parts["held"]
+    first, middle, last = (complex(*line.interpolate(one, normalized=True).coords[0]) for one in (0, 0.5, 1))
+    place = x + 1j * y
+    inside = (np.abs(place - centre) < 0.92 * RADIUS) & (np.abs(place - place[at]) > RADIUS / 4)
+    turn = np.exp(-1j * np.angle((middle - first) / (middle - last)))
+    plane, well = (turn * (z - first) / (z - last) for z in (place[inside], place[at]))
+    if well.imag < 0:
+        plane, well = np.conj(plane), np.conj(well)
+    z, w = np.sqrt(plane), np.sqrt(well)
+    exact = -np.log(np.abs((z - w) * (z + np.conj(w)) / ((z - np.conj(w)) * (z + w)))) / (2 * np.pi)
+    ours = law.solve(LoadCase(density)).response[inside]
+    return float(np.linalg.norm(ours - exact) / np.linalg.norm(exact))
+
+
+def _ends(sizes: tuple[int, ...], *, count: int) -> dict[str, Any]:
+    """Root mean square and largest error of random rims."""
+    rng = np.random.default_rng(SEED)
+    rims = [(rng.uniform(), rng.uniform(0.1, 0.8), complex(*rng.uniform(-0.02, 0.02, 2))) for _ in range(count)]
+    errors = np.array(
+        [[rim_error(nodes, start, share, shift=shift) for start, share, shift in rims] for nodes in sizes]
+    )
+    mean = np.sqrt(np.mean(errors**2, axis=1))
+    orders = np.log(mean[:-1] / mean[1:]) / np.log(np.divide(np.array(sizes[1:]) - 1, np.array(sizes[:-1]) - 1))
+    return {
+        "grids": list(sizes), "rims": count, "errors": mean.tolist(), "worst": errors.max(axis=1).tolist(),
+        "orders": orders.tolist(),
+    }  # fmt: skip
 
 
 # Electrodes

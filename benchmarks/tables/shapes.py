@@ -19,7 +19,8 @@ def shapes(measured: dict[str, Any]) -> str:
         (row["condition"], *map(percent, row["differences"]), percent(row["between_meshes"]))
         for row in elements["rows"]
     ]
-    build = measured["build"]
+    ends, build = measured["ends"], measured["build"]
+    rims = [(name, *map(percent, ends[kind])) for name, kind in (("root mean square", "errors"), ("largest", "worst"))]
     times = [(name, f"{seconds:.2f} s") for name, seconds in build["seconds"].items()]
     made = measured["generation"]
     generated = [
@@ -28,8 +29,10 @@ def shapes(measured: dict[str, Any]) -> str:
     ]
     return (
         table(head, rows)
-        + "\nRelative L2 errors. "
-        + "Complete electrode model, 8 electrodes on half of the rim, error of the potentials:\n\n"
+        + f"\nRelative L2 errors. A well in a disc, {ends['rims']} random parts of the rim held at 0, the rest "
+        + f"insulated, against the exact response; order of the last two {ends['orders'][-1]:.2f}:\n\n"
+        + table(("error", *(f"{nodes}²" for nodes in ends["grids"])), rims)
+        + "\nComplete electrode model, 8 electrodes on half of the rim, error of the potentials:\n\n"
         + table(("contact impedance", *(f"{nodes}²" for nodes in electrodes["grids"])), potentials)
         + f"\nDifference to {elements['triangles']:,} linear triangles of scikit-fem:\n\n"
         + table(("rim", *(f"{nodes}²" for nodes in elements["grids"]), "to a mesh half as fine"), differences)

@@ -11,6 +11,7 @@ from benchmarks.shapes import (
     electrode_potentials,
     error,
     jumping,
+    rim_error,
     smooth,
 )
 from nipde.discretisation.cut_cells import cut_cells
@@ -99,11 +100,23 @@ def test_no_position_among_the_nodes_spoils_a_neumann_outline():
     assert np.log2(coarse / fine) >= 1.7
 
 
-def test_ends_of_dirichlet_parts_cost_accuracy():
-    # The cell that holds such an end has an error of first order; in the mean of the field it is smaller.
+def test_smooth_problems_do_not_suffer_from_ends_of_dirichlet_parts():
     order, finest = average_order(halves, {"left": D}, lambda centre: smooth(), sizes=(21, 81))
     assert order >= 1.3
-    assert finest < 3e-3
+    assert finest < 1e-3
+
+
+@pytest.mark.parametrize(("start", "share"), [(0.0, 0.5), (0.17, 0.12), (0.63, 0.31)])
+def test_ends_of_dirichlet_parts_are_of_second_order(start, share):
+    coarse, fine = (rim_error(nodes, start, share) for nodes in (21, 81))
+    assert coarse < 1e-2
+    assert np.log(coarse / fine) / np.log(4) >= 1.7
+
+
+def test_without_balanced_powers_they_are_of_first_order(monkeypatch):
+    monkeypatch.setattr("nipde.discretisation.cut_cells.exact_near_singular_points", lambda links, *_, **__: links)
+    errors = [rim_error(81, start, share) for start, share in ((0.0, 0.5), (0.17, 0.12), (0.63, 0.31))]
+    assert np.sqrt(np.mean(np.square(errors))) > 3e-3
 
 
 def test_a_dirichlet_part_may_be_a_piece_of_a_rim():

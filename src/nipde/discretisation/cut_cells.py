@@ -8,11 +8,12 @@ A link of area a and length d has the conductance a / (contact + d · mean of 1/
 - from a node to a Robin part or a terminal: the length of the outline in the cell, the distance of the outline, and the
   resistance of the contact.
 
-Neumann parts cut cells and faces (Ng, Min and Gibou 2009). The matrix is symmetric; what leaves a cell enters another.
+Neumann parts cut cells and faces (Ng, Min and Gibou 2009). Near ends of Dirichlet parts areas are others
+(`singular_points`). The matrix is symmetric; what leaves a cell enters another.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,8 +22,10 @@ import shapely
 from jaxtyping import Bool, Float, Int
 from shapely.geometry.base import BaseGeometry
 
+from nipde.discretisation.cut_links import CutLinks, Pieces
 from nipde.discretisation.links import OnLinks, conductances_in_series
 from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart, Terminal
+from nipde.discretisation.singular_points import exact_near_singular_points
 from nipde.errors import GridError
 from nipde.grid import Grid
 from nipde.shape import Shape, cells_of
@@ -34,39 +37,6 @@ SHORTEST = 1e-3
 #: Points along and across a link at which b is taken.
 PER_AXIS = 3
 AtPoints = Float[np.ndarray, "link along across"]
-
-
-@dataclass(frozen=True, eq=False)
-class Pieces:
-    """What every cell holds of the parts of the outline that are not Dirichlet."""
-
-    cell: Int[np.ndarray, " piece"]
-    part: tuple[str, ...]
-    #: An area over three axes.
-    length: Float[np.ndarray, " piece"]
-    middle: Float[np.ndarray, "piece axis"]
-    #: Unit vectors out of the specimen.
-    normal: Float[np.ndarray, "piece axis"]
-
-
-@dataclass(frozen=True, eq=False)
-class CutLinks:
-    """From a cell to another one, or to the outline: `second` is then -1 - the number of the part."""
-
-    first: Int[np.ndarray, " link"]
-    second: Int[np.ndarray, " link"]
-    area: OnLinks
-    length: OnLinks
-    contact: OnLinks
-    #: From the first cell's node along the link, and across its face: one direction, or two over three axes.
-    along: Float[np.ndarray, "link axis"]
-    across: Float[np.ndarray, "link direction axis"]
-
-    @classmethod
-    def joined(cls, links: Iterable["CutLinks"]) -> "CutLinks":
-        """One after the other."""
-        each = [[getattr(one, field.name) for field in fields(cls)] for one in links]
-        return cls(*(np.concatenate(arrays) for arrays in zip(*each, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +113,7 @@ def cut_cells(grid: Grid, shape: Shape, conditions: Mapping[str, Condition]) -> 
         nearest = np.argmin([shapely.distance(ends, shape.parts[name]) for name in fixed], axis=0)
         links.second[outer] = -1 - np.array([list(known).index(name) for name in fixed])[nearest]
     pieces = _pieces(shape, known, boxes, active, nodes)
+    links = exact_near_singular_points(links, pieces, nodes, shape, fixed, spacing=float(step.max()))
     contacts = [
         _contacts(number, condition, part, pieces, nodes)
         for number, (part, condition) in enumerate(known.items())

@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Bool, Float
 
-from nipde.discretisation.cut_cells import LEAST_CELL, SHORTEST, CutCells, CutLinks, Pieces, cut_cells
+from nipde.discretisation.cut_cells import LEAST_CELL, SHORTEST, CutCells, cut_cells
+from nipde.discretisation.cut_links import CutLinks, Pieces
 from nipde.discretisation.parts import Condition, DirichletPart, NeumannPart, RobinPart, Terminal
 from nipde.errors import GridError
 from nipde.grid import Axis, Grid
