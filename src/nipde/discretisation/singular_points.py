@@ -25,13 +25,13 @@ REGULAR, REGULAR_END = 0.95, 1.5
 #: Spacings from a point within which areas change.
 REACH = 5.0
 #: Cells without a link to a Dirichlet part may get one within so many spacings of its end, and of the part.
-BESIDE, NEAR = 2.0, 1.0
+BESIDE, NEAR = 2.0, 1.5
 #: New links are at least this long, in spacings.
 SHORTEST = 0.05
 #: Areas keep this share of themselves, and grow by at most so many spacings.
 LEAST_SHARE, MOST_GROWTH = 1e-3, 3.0
 #: Area with which a new link weighs; weights of the balances of the power, and of a constant slope along x and along y.
-OF_NEW, EXACTLY, NEARLY = 0.05, 1e3, 30.0
+OF_NEW, EXACTLY, NEARLY = 0.05, 1e3, 10.0
 
 Places = Float[np.ndarray, "place axis"]
 
