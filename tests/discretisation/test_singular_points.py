@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from nipde.discretisation.cut_cells import cut_cells
+from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart
 from nipde.discretisation.singular_points import REACH, singular_points
 from nipde.grid import Grid
+from nipde.physics.conduction import Conduction
 from nipde.shape import Shape
 
 ELL = Shape.polygon(
@@ -80,3 +82,19 @@ def test_a_rectangle_on_grid_lines_keeps_its_areas():
     cells = cut_cells(grid, rectangle, {"left": DirichletPart()})
     whole = np.isclose(cells.links.area, grid.spacing[0]) | np.isclose(cells.links.area, grid.spacing[0] / 2)
     assert np.all(whole | (cells.links.area < 1e-12))
+
+
+def test_stairs_of_a_mask_are_no_worse(monkeypatch):
+    grid = Grid.uniform(61)
+    x, y = Grid.uniform(31).coordinates
+    stairs = Shape.of_mask(np.hypot(x - 0.5, y - 0.5) < 0.4, Grid.uniform(31))
+    radius = np.hypot(*[axis - 0.5 for axis in grid.coordinates])
+    inside, exact = radius < 0.35, (0.16 - radius**2) / 4
+
+    def error():
+        law = Conduction(cut_cells(grid, stairs, {"rest": DirichletPart()}), lambda x, y: np.ones_like(x))
+        return np.linalg.norm((law.solve(LoadCase(np.ones(grid.shape))).response - exact)[inside])
+
+    ours = error()
+    monkeypatch.setattr("nipde.discretisation.cut_cells.exact_near_singular_points", lambda links, *_, **__: links)
+    assert ours < error()

@@ -26,6 +26,8 @@ REGULAR, REGULAR_END = 0.95, 1.5
 REACH = 5.0
 #: Cells without a link to a Dirichlet part may get one within so many spacings of its end, and of the part.
 BESIDE, NEAR = 2.0, 1.5
+#: Points with another one within so many spacings stay as they are: corners of stairs, as a mask has for an outline.
+CROWDED = 2.5
 #: New links are at least this long, in spacings.
 SHORTEST = 0.05
 #: Areas keep this share of themselves, and grow by at most so many spacings.
@@ -67,7 +69,7 @@ def exact_near_singular_points(
     links: CutLinks, pieces: Pieces, nodes: Places, shape: Shape, fixed: Sequence[str], *, spacing: float
 ) -> CutLinks:
     """With other areas near singular points, and links to the ends of the Dirichlet parts `fixed`."""
-    points = singular_points(shape, fixed)
+    points = _single(singular_points(shape, fixed), CROWDED * spacing)
     if not points:
         return links
     links = _with_links_to_ends(links, nodes, points, shape, fixed, spacing)
@@ -96,6 +98,13 @@ def singular_points(shape: Shape, fixed: Collection[str]) -> list[SingularPoint]
                 phase = 0.0 if given[k] else pi / 2
             points.append(SingularPoint(complex(corners[k]), onward[k] + width[k] / 2, float(exponent[k]), phase))
     return points
+
+
+def _single(points: Sequence[SingularPoint], distance: float) -> list[SingularPoint]:
+    """Those without another one within a distance."""
+    places = np.array([point.place for point in points])
+    apart = np.abs(places[:, None] - places) + np.where(np.eye(len(places), dtype=bool), np.inf, 0.0)
+    return [point for point, each in zip(points, apart, strict=True) if not np.any(each < distance)]
 
 
 def _with_links_to_ends(
