@@ -208,6 +208,22 @@ def test_a_line_names_what_it_runs_along():
     assert "left" not in over.parts
 
 
+@pytest.mark.parametrize("vertices", [100, 331])
+def test_a_line_may_have_vertices_of_its_own_and_rounded_ones(vertices):
+    angle = np.linspace(0.3, 2.1, vertices)
+    line = LineString(np.round(np.stack([30 + 20 * np.cos(angle), 25 + 20 * np.sin(angle)], axis=-1), 3))
+    shape = Shape.disc((30, 25), 20, vertices=512).with_part("heater", line)
+    assert shape.parts["heater"].geom_type == "LineString"
+    assert lengths(shape)["heater"] == pytest.approx(20 * 1.8, rel=1e-4)
+
+
+def test_a_line_with_too_few_corners_is_refused():
+    angle = np.linspace(0.3, 2.1, 6)
+    line = LineString(np.stack([30 + 20 * np.cos(angle), 25 + 20 * np.sin(angle)], axis=-1))
+    with pytest.raises(GridError, match="as many corners as the outline"):
+        Shape.disc((30, 25), 20, vertices=512).with_part("heater", line)
+
+
 def test_a_function_names_where_it_is_true():
     shape = Shape.disc((0.5, 0.5), 0.3, hole=0.1).with_part("upper", lambda x, y: y > 0.5)
     assert lengths(shape)["upper"] == pytest.approx(np.pi * (0.3 + 0.1), rel=2e-3)  # pieces of 0.001 of the size
@@ -239,9 +255,10 @@ def test_an_arc_across_the_start_holds_the_first_vertex():
     [
         (LineString([(0.2, 0.1), (0.4, 0)]), "an end at 0.1 from it"),
         (LineString([(0.2, 0), (1, 0.5)]), "nothing of it"),
+        (LineString([(0.2, 0), (1, 0), (0.8, 0.5), (1, 1)]), "43% of it"),
         (lambda x, y: x > 5, "nothing of it"),
     ],
-    ids=["end inside", "chord", "function"],
+    ids=["end inside", "chord", "shortcut", "function"],
 )
 def test_lines_off_the_outline_are_refused(piece, got):
     with pytest.raises(GridError) as refused:

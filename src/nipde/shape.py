@@ -24,6 +24,10 @@ from nipde.grid import Grid
 REST = "rest"
 #: Distance from the outline at which a line is still on it, as a share of the specimen's size.
 ON = 1e-6
+#: The same for a line that names a part: it may be drawn with other vertices, or rounded.
+DRAWN = 1e-3
+#: Such a line lies on the outline with at least this share of its length.
+WHOLE = 0.98
 #: Length of a side that gets the name of the box's, as a share of it.
 LEAST_SIDE = 0.1
 Points = Float[np.ndarray, "point axis"]
@@ -110,12 +114,18 @@ class Shape:
                 raise GridError(expected="a line", got=f"a {piece.geom_type}", remedy="draw it along the outline")
             ends = [point for line in shapely.get_parts(piece) for point in (line.coords[0], line.coords[-1])]
             cut = self._split([self._nearest(point) for point in ends])
-            shapely.prepare(piece)
-            near = [shapely.dwithin(piece, shapely.points(middle), ON * self.scale) for middle in cut._middles]
-            chosen = [np.asarray(each) for each in near]
+            chosen = [cut._beside(list(shapely.get_parts(piece)), middles) for middles in cut._middles]
+            share = (
+                sum(float(np.sum(each[taken])) for each, taken in zip(cut._lengths, chosen, strict=True)) / piece.length
+            )
+            if 0 < share < WHOLE:
+                raise GridError(
+                    expected="all of a line on the outline", got=f"{share:.0%} of it",
+                    remedy="draw it with as many corners as the outline has",
+                )  # fmt: skip
         else:
             step = 1e-3 * self.scale
-            counts = [np.ceil(np.linalg.norm(np.roll(ring, -1, 0) - ring, axis=1) / step) for ring in self.rings]
+            counts = [np.ceil(length / step) for length in self._lengths]
             places = [
                 (ring, side + k / count)
                 for ring, each in enumerate(counts) for side, count in enumerate(each) for k in range(1, int(count))
@@ -189,9 +199,23 @@ class Shape:
         """Whether nodes of a grid lie inside or on the outline."""
         return self.covers(np.stack([x.ravel() for x in grid.coordinates], axis=-1)).reshape(grid.shape)
 
+    def _beside(self, lines: Iterable[LineString], points: Points) -> Bool[np.ndarray, " point"]:
+        """Which points lie along one of some lines, not beyond its ends."""
+        found, places = np.zeros(len(points), dtype=bool), np.asarray(shapely.points(points))
+        for line in lines:
+            shapely.prepare(line)
+            near = np.flatnonzero(shapely.dwithin(line, places, DRAWN * self.scale))
+            share = shapely.line_locate_point(line, places[near], normalized=True)
+            found[near[(share > 1e-12) & (share < 1 - 1e-12)]] = True
+        return found
+
     @property
     def _middles(self) -> list[Points]:
         return [(ring + np.roll(ring, -1, 0)) / 2 for ring in self.rings]
+
+    @property
+    def _lengths(self) -> list[Float[np.ndarray, " side"]]:
+        return [np.linalg.norm(np.roll(ring, -1, 0) - ring, axis=1) for ring in self.rings]
 
     def _nearest(self, point: tuple[float, ...]) -> tuple[int, float]:
         """The place on the outline: ring, and side plus share of it."""
@@ -202,9 +226,9 @@ class Shape:
             apart = np.linalg.norm(ring + share[:, None] * along - np.asarray(point[:2]), axis=1)
             side = int(np.argmin(apart))
             best = min(best, (float(apart[side]), number, side + float(share[side])))
-        if best[0] > ON * self.scale:
+        if best[0] > DRAWN * self.scale:
             raise GridError(
-                expected="a part on the outline",
+                expected=f"a part on the outline, to {DRAWN:.1%} of the specimen's size",
                 got=f"an end at {best[0]:.3g} from it",
                 remedy="draw it along the outline",
             )

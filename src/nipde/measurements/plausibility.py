@@ -46,7 +46,9 @@ def summary(data: Gridded, loads: Fields, units: Units, readings: SensorPairs | 
         f"{loads.shape[1]} of the load.",
         f"Grid: {'; '.join(axes)}. Arrays run over ({', '.join(data.grid.axis_names)}).",
         f"Units: length {units.length}, load {units.load}, response {units.response}; so b is in {units.coefficient}.",
-        f"Loads from {inside.min():.4g} to {inside.max():.4g}{load}.",
+        f"Loads from {inside.min():.4g} to {inside.max():.4g}{load}."
+        if np.any(inside) or specimen is None
+        else "No loads inside: those on parts of the outline are below.",
         f"Responses from {measured.min():.4g} to {measured.max():.4g}{response}, "
         f"{100 * (1 - known.mean()):.3g} % of them missing.",
     ]
