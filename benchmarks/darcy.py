@@ -52,8 +52,6 @@ class Budget:
     batch: dict[str, int] = field(default_factory=dict)
     #: Minutes for recipes of ours, which need fewer; so their rows are in the tables.
     ours: dict[str, float] = field(default_factory=dict)
-    #: Weights of the package that recipes go on from on 21², and for how many minutes.
-    onward: dict[str, tuple[str, float]] = field(default_factory=dict)
     #: Minutes that NIPS is trained on 11² before it goes on, at `rate_after`, on 21², and from there on 41².
     coarse: float = 0.0
     rate_after: float = 0.02
@@ -71,9 +69,8 @@ BUDGETS: dict[str, Budget] = {
         ours={"conditioned-elliptic": 4.0, "conditioned-gated": 10.0, "conditioned-wide": 2.0},
     ),
     "long": Budget(
-        ("layers",), {11: 100.0, 21: 60.0, 41: 120.0}, seeds=1, both_laws=(), leaves_out=("41-afno-4",),
-        batch={"nips-2": 40, "nips-4": 40}, coarse=40.0,
-        onward={"nips-2": ("nips-2-darcy", 120.0), "nips-4": ("nips-4-darcy", 120.0)},
+        ("layers",), {11: 100.0, 21: 25.0, 41: 120.0}, seeds=1, both_laws=(), leaves_out=("41-afno-4",),
+        batch={"nips-2": 40, "nips-4": 40}, coarse=60.0,
     ),
     "paper": Budget(("layers", "orders", "rank", "interpretability"), None, seeds=5),
 }  # fmt: skip
@@ -176,11 +173,9 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
     length = PAPER_LENGTH if plan.minutes is None else {"minutes": plan.minutes[job.case.nodes], "clock": "cpu"}
     if job.case.recipe in plan.ours:
         length = {**length, "minutes": plan.ours[job.case.recipe]}
-    if start := _onward(job, plan):
-        length = {**length, "minutes": plan.onward[job.case.recipe][1]}
     batch = {"batch": plan.batch[job.case.recipe]} if job.case.recipe in plan.batch else {}
     recipe = job.case.training(seed=job.seed, **batch, **length)
-    start = start or _coarser(job, budget, work, recipe)
+    start = _coarser(job, budget, work, recipe)
     if start is not None:
         recipe = replace(recipe, start=str(start), learning_rate=plan.rate_after)
     run = whole(recipe, archive, out)
@@ -208,11 +203,6 @@ def _train_and_judge(job: Job, budget: str, work: Path) -> str:
         "recipe": asdict(replace(recipe, start=None if start is None else start.name)),
     })  # fmt: skip
     return job.name
-
-
-def _onward(job: Job, plan: Budget) -> Path | None:
-    """The weights of the package that a job goes on from."""
-    return Path(plan.onward[job.case.recipe][0]) if job.case.nodes == 21 and job.case.recipe in plan.onward else None
 
 
 def _coarser(job: Job, budget: str, work: Path, recipe: TrainingRecipe) -> Path | None:

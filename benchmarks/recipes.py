@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from benchmarks import campaign, darcy
 from benchmarks.darcy_cases import Law
+from benchmarks.divided_channels import COUPLINGS, divide_channels
 from benchmarks.optimisers import SOAP
 from nipde.atomic import write_bytes
 from nipde.context.pairs import Pairs
@@ -32,8 +33,8 @@ SEED = 2026
 LAW: Law = "darcy-consistent"
 NODES, CONTEXT, CHANNELS = 21, 50, 40
 MINUTES, SEEDS, WARMUP, LOOKS = 0.75, 3, 100, 6
-#: Couplings W_Qᵀ W_K that training tends to: a multiple of the identity, of opposite sign in the two layers.
-COUPLINGS = (-3.8, 5.8)
+#: Systems whose loads and responses divided channels start from.
+DIVIDED_BY = 20
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ class Recipe:
     precision: str = "float32"
     #: Every so many nodes of the grid.
     stride: int = 2
+    layers: int = 2
+    #: Pairs that are read from the start; all of them by default.
+    reads: int | None = None
 
 
 RECIPES = (
@@ -113,24 +117,23 @@ def measure(*, quick: bool = False, work: Path | None = None, workers: int = 1) 
         darcy.data(LAW, NODES, place)
         with campaign.workers(workers) as pool:
             jobs = [(recipe, seed) for seed in range(seeds) for recipe in recipes]
-            done = {pool.submit(_curve, recipe, seed, minutes, place): (recipe.name, seed) for recipe, seed in jobs}
+            done = {pool.submit(curve, recipe, seed, minutes, place): (recipe.name, seed) for recipe, seed in jobs}
             curves = {done[future]: future.result() for future in as_completed(done)}
     rows = []
     for recipe in recipes:
         each = [curves[recipe.name, seed] for seed in range(seeds)]
-        last = [curve[-1]["in_context"] for curve in each]
+        last = [one[-1]["in_context"] for one in each]
         rows.append({**asdict(recipe), "in_context": float(np.mean(last)), "spread": float(np.std(last)),
-                     "steps": int(np.mean([curve[-1]["step"] for curve in each])), "curves": each})  # fmt: skip
+                     "steps": int(np.mean([one[-1]["step"] for one in each])), "curves": each})  # fmt: skip
     return {"law": LAW, "minutes": minutes, "seeds": seeds, "layers": 2, "rows": rows}
 
 
-def _curve(recipe: Recipe, seed: int, minutes: float, work: Path) -> list[dict[str, float]]:
-    """The curve in `work`, or trained now and kept there: an interrupted comparison goes on."""
+def curve(recipe: Recipe, seed: int, minutes: float, work: Path) -> list[dict[str, float]]:
+    """The curve in `work`, or measured now and kept there: an interrupted comparison goes on."""
     path = work / "recipes" / f"{sha256(repr((recipe, seed, minutes)).encode()).hexdigest()[:16]}.json"
     if not path.exists():
-        curve = _train(recipe, seed, minutes, work)
         path.parent.mkdir(exist_ok=True)
-        write_bytes(path, json.dumps(curve).encode())
+        write_bytes(path, json.dumps(_train(recipe, seed, minutes, work)).encode())
     return list(json.loads(path.read_text()))
 
 
@@ -139,12 +142,15 @@ def _train(recipe: Recipe, seed: int, minutes: float, work: Path) -> list[dict[s
     precision = getattr(torch, recipe.precision)
     samples = Samples(darcy.data(LAW, NODES, work), stride=recipe.stride, precision=precision)
     torch.manual_seed(seed)
-    model = NIPS(samples.grid, pairs=CONTEXT, layers=2, channels=CHANNELS).to(precision)
+    model = NIPS(samples.grid, pairs=CONTEXT, layers=recipe.layers, channels=CHANNELS).to(precision)
     if recipe.coupled:
         _couple(model)
+    if recipe.reads is not None:
+        loads, responses = (values[:DIVIDED_BY].flatten(0, 1) for values in samples.parts["train"])
+        divide_channels(model, loads, responses, reads=recipe.reads)
     mean = {name: value.clone() for name, value in model.state_dict().items()}
     generator, optimisers = torch.Generator().manual_seed(1000 + seed), _optimisers(recipe, model)
-    spent, step, curve, looks = 0.0, 0, [], [minutes * 60 * (look + 1) / LOOKS for look in range(LOOKS)]
+    spent, step, seen, looks = 0.0, 0, [], [minutes * 60 * (look + 1) / LOOKS for look in range(LOOKS)]
     while looks:
         start = time.process_time()
         rate = recipe.rate * min(1.0, (step + 1) / WARMUP) * (1 + cos(pi * min(1.0, spent / 60 / minutes))) / 2
@@ -160,10 +166,17 @@ def _train(recipe: Recipe, seed: int, minutes: float, work: Path) -> list[dict[s
             mean[name].lerp_(value, 1 - min(recipe.average, (step + 1) / (step + 10)))
         step, spent = step + 1, spent + time.process_time() - start
         if spent >= looks[0]:
-            seen = model if not recipe.average else _with(model, mean)
-            curve.append({"step": step, "seconds": spent, "in_context": _error(seen, samples.validation())})
+            judged = model if not recipe.average else _with(model, mean)
+            seen.append({"step": step, "seconds": spent, "in_context": _error(judged, samples.validation()),
+                         "read": read_pairs(model)})  # fmt: skip
             looks = [look for look in looks if look > spent]
-    return curve
+    return seen
+
+
+def read_pairs(model: NIPS) -> int:
+    """Pairs whose gain is above half of the largest; the channels of the others hold nearly the same fields always."""
+    gains = model.input_norm.weight.detach().square().mean(0)
+    return int((gains > gains.max() / 4).sum())
 
 
 def _loss(model: NIPS, pairs: Pairs, gradient: float) -> Tensor:

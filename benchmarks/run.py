@@ -22,6 +22,7 @@ MEASUREMENTS = {
     "step": "one training step of NIPS: speed and memory against the plain transcription and against bare products",
     "step-cost": "operations and bytes of one training step of the paper's models, counted on the meta device",
     "recipes": "ways to train NIPS at equal processor time: error on validation systems, three seeds",
+    "channel-roles": "which pairs trained NIPS reads, what their order does, and channels divided from the start",
     "shifted-loads": "the paper's OOD scenario 1: smooth loads in the context, in the queries, or in both",
     "tokens": "time and memory of NIPS and NAO from 441 to 65,536 nodes, and NAO's memory limit as a prediction",
     "symmetry": "change of every estimator's kernel under symmetries of the pairs and of the square",

@@ -121,6 +121,36 @@ def recipes(measured: dict[str, Any]) -> str:
     return about + table(head, cells)
 
 
+def channel_roles(measured: dict[str, Any]) -> str:
+    """Pairs that are read, errors by their order, and trainings with divided channels."""
+    roles = [
+        (f"`{one['name']}`", f"{one['read']} of {one['pairs']}",
+         *(f"{one['gains'][which][kind]:.2f}" for which in ("load", "response") for kind in ("read", "others")),
+         *(percent(one["change_when_replaced"][kind]) for kind in ("read", "others")))
+        for one in measured["shipped"]
+    ]  # fmt: skip
+    orders = [
+        (f"`{one['name']}`", one["loads"], percent(one["one"]), f"{percent(one['best'])} to {percent(one['worst'])}",
+         *(percent(value) for value in one["means"].values()), percent(one["apart"]))
+        for one in measured["orders"]
+    ]  # fmt: skip
+    counts = list(measured["orders"][0]["means"])
+    curves = [
+        (row["name"], percent(row["in_context"]), f"± {percent(row['spread'])}", f"{row['steps']:,}",
+         ", ".join(map(str, row["read_in_the_end"])))
+        for row in measured["rows"]
+    ]  # fmt: skip
+    return "\n".join([
+        table(("weights", "pairs read", "gains of f, read", "others", "gains of u, read", "others",
+               "change if read pairs are replaced", "if others are"), roles),
+        table(("weights", "loads", "one order", f"of {measured['orders'][0]['orders']} orders",
+               *(f"mean of {count}" for count in counts), "orders apart by"), orders),
+        f"{measured['minutes']:g} minutes of one core each, {measured['seeds']} seeds, NIPS with 2 layers on every "
+        f"second node, validation systems:\n",
+        table(("start", "in context", "over seeds", "steps", "read in the end"), curves),
+    ])  # fmt: skip
+
+
 def shifted_loads(measured: dict[str, Any]) -> str:
     """Errors by the laws of context and queries, and the paper's."""
     cells = []

@@ -16,7 +16,17 @@ from benchmarks.tables.independent import independent
 from benchmarks.tables.markdown import provenance
 from benchmarks.tables.mechanics import mechanics
 from benchmarks.tables.mistakes import mistakes
-from benchmarks.tables.models import imports, params, recipes, shifted_loads, step, step_cost, tokens, transforms
+from benchmarks.tables.models import (
+    channel_roles,
+    imports,
+    params,
+    recipes,
+    shifted_loads,
+    step,
+    step_cost,
+    tokens,
+    transforms,
+)
 from benchmarks.tables.others import others
 from benchmarks.tables.posterior import coverage, posterior
 from benchmarks.tables.pumping import pumping
@@ -46,6 +56,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "step-cost": step_cost,
     "tokens": tokens,
     "recipes": recipes,
+    "channel-roles": channel_roles,
     "shifted-loads": shifted_loads,
     "symmetry": symmetry,
     "baselines": baselines,

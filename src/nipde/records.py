@@ -63,7 +63,8 @@ def dataclass_from_json(value: dict[str, Any], kind: type[Record], *, name: str 
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     needed = {key for key, field in known.items() if field.default is field.default_factory is MISSING}
     if odd := sorted(value.keys() ^ (value.keys() & known.keys() | needed)):
-        raise NipdeError(name, expected=f"fields among {', '.join(known)}", got=f"{short(odd[0])} unknown or missing")
+        got = "none" if odd[0] in known else "an unknown one"
+        raise NipdeError(f"{name}, field {short(odd[0])}", expected=f"fields {', '.join(known)}", got=got)
     hints = get_type_hints(kind)
     return kind(**{key: from_json(each, hints[key], name=f"{name}.{key}") for key, each in value.items()})
 
