@@ -30,7 +30,7 @@ from nipde.shape import Shape
 #: Specimens that bands are calibrated on are in no row.
 CALIBRATION_SEED, CALIBRATION = 7103, "calibration"
 #: By budget: specimens of every row, of those with a penalty, and that bands are calibrated on.
-BUDGETS = {"quick": (1, 0, 0), "standard": (10, 2, 100), "long": (30, 10, 200)}
+BUDGETS = {"quick": (1, 0, 0), "standard": (12, 2, 100), "long": (30, 10, 200)}
 #: Points closer to the outline are not judged.
 RIM = 0.02
 TESTS = ("tension", "three loads", "bending", "two directions", "plate with hole")
@@ -80,6 +80,8 @@ def measure(
     jobs += [(row, number) for number in range(max(of_rows, of_penalties)) for row, count in rows if number < count]
     jobs = [(row, number) for row, number in jobs if not only or _row(row) in only]
     before = {name: one for name, one in (before or {}).items() if "virtual_fields" in one}
+    if only:  # of rows asked for by name, the folder alone
+        before = {name: one for name, one in before.items() if one["row"] not in only}
     known = campaign.measured_systems(
         jobs, judged, name=_name, path=_path, folder=folder, before=before, count=workers, progress=progress
     )

@@ -18,6 +18,7 @@ from nipde.discretisation.solid_load import SolidLoad
 from nipde.errors import KernelError
 from nipde.estimators.inverse.band_factors import SolidCase, solid_factors
 from nipde.estimators.inverse.candidate import Candidate
+from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.material_models import Homogeneous, Penalty
 from nipde.estimators.inverse.nuisance import LinearErrors
 from nipde.estimators.inverse.residual_tests import correlation_sum, residual_scores
@@ -31,6 +32,8 @@ from nipde.physics.plane_elasticity import PlaneElasticity
 MATERIAL, SOLVER = 40, 56
 #: Precision of the mean of log E where no force is known, in units of all others together.
 MEAN_IS_GIVEN = 1e3
+#: Least deviation of log E of a phase: meshes put errors of this size at interfaces, whatever the readings say.
+OF_INTERFACES = 1e-3
 Points = Float[np.ndarray, "point 2"]
 
 
@@ -118,11 +121,11 @@ class SolidLaw:
         )
         excess = best.fit.chi_square - best.expected - sqrt(2 / problem.count)
         model_error = noise * sqrt(max(0.0, excess))
+        relative_error = hypot(solver_error, model_error) / problem.size
+        if isinstance(best.fit.model, LevelSetPhases):
+            relative_error = max(relative_error, OF_INTERFACES)
         kind = SensorPosterior if self.tests.has_force else RelativePosterior
-        return kind(
-            best, problem.nodes, "spline", hypot(solver_error, model_error) / problem.size,
-            self.widened, self.choice.others,
-        )  # fmt: skip
+        return kind(best, problem.nodes, "spline", relative_error, self.widened, self.choice.others)
 
     @property
     def widened(self) -> float:
