@@ -9,6 +9,7 @@ from nipde.context.solid_tests import SolidTests, subset_correlation
 from nipde.discretisation.parts import ClampedPart, GripPart, RollerPart, Specimen
 from nipde.discretisation.solid_load import SolidLoad
 from nipde.errors import PairsError, PhysicsError, ShapeError
+from nipde.estimators.inverse import solid_inversion
 from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.material_models import Homogeneous, MaternField
 from nipde.estimators.inverse.nuisance import LinearErrors
@@ -288,6 +289,15 @@ def test_loads_that_never_acted_are_predicted(found):
     assert error.max() < 0.02
     uniform = PlaneElasticity.of(CLAMPED, 1.3, poisson=POISSON, spacing=0.1).displacements(loads, points)
     assert np.sqrt(np.sum((uniform - exact) ** 2, axis=axes) / np.sum(exact**2, axis=axes)).min() > 0.02
+
+
+def test_levels_of_phases_are_no_better_known_than_interfaces(found, monkeypatch):
+    law = found[1]
+    one = SolidInversion(homogeneous=True, material=14, solver=18)(law.tests)
+    monkeypatch.setattr(solid_inversion, "OF_INTERFACES", 0.5)
+    inside = np.array([(0.55, 0.52), (0.1, 0.1)])
+    assert np.all(replace(law).log_deviation_at(inside) >= 0.5)
+    assert np.all(replace(one).log_deviation_at(inside) < 0.5)
 
 
 def test_bands_of_the_modulus_hold_away_from_the_interface(found):
