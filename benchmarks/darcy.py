@@ -69,8 +69,8 @@ BUDGETS: dict[str, Budget] = {
         ours={"conditioned-elliptic": 4.0, "conditioned-gated": 10.0, "conditioned-wide": 2.0},
     ),
     "long": Budget(
-        ("layers",), {11: 100.0, 21: 25.0, 41: 120.0}, seeds=1, both_laws=(), leaves_out=("41-afno-4",),
-        batch={"nips-2": 40, "nips-4": 40}, coarse=60.0,
+        ("layers",), {11: 100.0, 21: 60.0, 41: 120.0}, seeds=1, both_laws=(), leaves_out=("41-afno-4",),
+        batch={"nips-2": 40, "nips-4": 40}, coarse=40.0,
     ),
     "paper": Budget(("layers", "orders", "rank", "interpretability"), None, seeds=5),
 }  # fmt: skip

@@ -58,7 +58,7 @@ def test_two_files_become_one_modulus(found):
     assert phase["low"] < phase["modulus"] < phase["high"]
     assert phase["modulus"] == pytest.approx(MODULUS, rel=0.01)
     assert (summary["unit"], summary["model"], summary["level"]) == ("MPa", "homogeneous", 0.8)
-    assert summary["poisson"] == {"value": 0.35, "half_width": 0, "stated": True}
+    assert summary["poisson"] == {"value": 0.35, "half_width": 0, "stated": True, "open": False}
     assert summary["alarms"] == []
     assert "(80 % band " in summary["statements"][0]
     assert [source["name"] for source in summary["sources"]] == ["pulled.csv", "pushed.csv"]

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import norm
 
 from nipde.context.solid_tests import SolidTests
-from nipde.discretisation.parts import ClampedPart, Specimen
+from nipde.discretisation.parts import ClampedPart, RollerPart, Specimen
 from nipde.discretisation.solid_load import SolidLoad
 from nipde.errors import NipdeError
 from nipde.estimators.inverse.solid_inversion import SolidInversion
@@ -192,6 +192,19 @@ def test_names_of_files_are_text(page):
     assert f"<td>{named}</td>" in page
 
 
+def test_a_ratio_that_equal_tension_leaves_open_is_said_to_be(discovery):
+    rolling = Specimen(Shape.rectangle(60.0, 30.0), {"left": RollerPart("x"), "bottom": RollerPart("y")})
+    pulled = SolidLoad(tractions={"right": (20.0, 0.0), "top": (0.0, 20.0)})
+    seen = PlaneElasticity.of(rolling, MODULUS, poisson=POISSON, spacing=1.7).displacements([pulled], POINTS)
+    law = ONE(SolidTests.from_arrays(rolling, [pulled], POINTS, seen, noise=NOISE))
+    found = SolidDiscovery(discovery.measurement, law)
+    assert "as expected of most materials: these tests leave it open" in found.statements()[2]
+    assert found.to_dict()["poisson"]["open"]
+    (phase,) = found.phases
+    assert phase.low < MODULUS < phase.high
+    assert phase.high > 1.3 * phase.low
+
+
 def test_noise_that_is_stated_too_low_rings(laboratory):
     measurement = read_plate(laboratory, noise="1 um", poisson=POISSON, uncertain=("motion",))
     found = SolidDiscovery(measurement, ONE(measurement.tests))
@@ -203,7 +216,9 @@ def test_noise_that_is_stated_too_low_rings(laboratory):
     assert found.to_dict()["alarms"] == found.ringing
     assert found.statements()[1].startswith("Not covered")
     assert found.statements()[2] == "Poisson's ratio: 0.35, as stated."
-    assert found.to_dict()["poisson"] == {"value": POISSON, "half_width": 0.0, "stated": True}
+    assert found.to_dict()["poisson"] == {
+        "value": POISSON, "half_width": 0.0, "stated": True, "open": False,
+    }  # fmt: skip
     # not stated, it is found, and too low it cannot be
     law = ONE(replace(measurement.tests, noise=None))
     found = SolidDiscovery(measurement, law)

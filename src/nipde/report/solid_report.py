@@ -64,6 +64,10 @@ class SolidResult(Protocol):
         """Of ν."""
 
     @property
+    def leaves_ratio_open(self) -> bool:
+        """Whether ν is unknown, and the tests do not tell it."""
+
+    @property
     def outlier_test(self) -> OutlierTest:
         """Of the residuals."""
 
@@ -171,7 +175,13 @@ class SolidDiscovery:
             ]
         if law.tests.poisson is None:
             half = self._half * law.poisson_deviation
-            lines.append(f"Poisson's ratio: {law.poisson:.3f} ± {half:.3f} ({level}).")
+            found = f"Poisson's ratio: {law.poisson:.3f} ± {half:.3f} ({level})"
+            lines.append(
+                f"{found}, as expected of most materials: these tests leave it open. So the band of the modulus is "
+                "wide; state the ratio if it is known, or add a test in one direction."
+                if law.leaves_ratio_open
+                else f"{found}."
+            )
         else:
             lines.append(f"Poisson's ratio: {law.poisson:g}, as stated.")
         return [lines[0], self.coverage(), *lines[1:], self.fit()]
@@ -225,7 +235,10 @@ class SolidDiscovery:
             **({} if measurement.date is None else {"measured_on": measurement.date}),
             "unit": self.unit, "length": measurement.length, "level": self.level, "model": law.summary["model"],
             "phases": [asdict(phase) for phase in self.phases],
-            "poisson": {"value": law.poisson, "half_width": half, "stated": law.tests.poisson is not None},
+            "poisson": {
+                "value": law.poisson, "half_width": half, "stated": law.tests.poisson is not None,
+                "open": law.leaves_ratio_open,
+            },
             "fit": {name: law.summary[name] for name in FIT},
             "scores": {name: float(score) for name, score in law.outlier_test.scores.items()},
             "alarms": self.ringing, "statements": self.statements(),

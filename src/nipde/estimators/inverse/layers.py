@@ -130,6 +130,10 @@ class Graded(AlongOneDirection):
         variance = 1 / (2 * kappa) if self.order == 1 else 1 / (4 * kappa**3)
         return sparse.csr_array(power * (variance / self.deviation**2))
 
+    def raised(self, parameters: Parameters, by: float) -> Parameters:
+        """At every knot."""
+        return np.concatenate([parameters[:1], parameters[1:] + by])
+
     def start(self, log_coefficient: Float[np.ndarray, " node"]) -> Parameters:
         """The profile nearest to a field."""
         at_nodes = sparse.eye_array(self.grid.size, format="csr")
@@ -156,6 +160,10 @@ class Layers(AlongOneDirection):
         """log b of the layers, in the order of s."""
         base, steps, places = self.parts(parameters)
         return base + np.concatenate([[0.0], np.cumsum(steps[np.argsort(places)])])
+
+    def raised(self, parameters: Parameters, by: float) -> Parameters:
+        """By t₀."""
+        return parameters + by * (np.arange(len(parameters)) == 1)
 
     def at_resolution(self, spacing: float) -> Self:
         """Interfaces as narrow as the points resolve."""

@@ -67,6 +67,10 @@ class LevelSetPhases(MaterialModel):
         unit = float(np.mean(np.array(self.grid.spacing) / np.array(to.spacing)))
         return replace(self, grid=to), np.concatenate([*(unit * interpolated(s, self.grid, to) for s in sets), levels])
 
+    def raised(self, parameters: Parameters, by: float) -> Parameters:
+        """By its lowest level."""
+        return parameters + by * (np.arange(len(parameters)) == self.interfaces * self.grid.size)
+
     def sharp(self, parameters: Parameters, interpolation: sparse.csr_array) -> AtPoints:
         """By the signs of the level sets."""
         sets, levels = self.parts(parameters)

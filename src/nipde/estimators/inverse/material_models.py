@@ -64,6 +64,10 @@ class MaterialModel(ABC):
     def log_variance(self, parameters: Parameters, interpolation: sparse.csr_array, variance: VarianceOf) -> AtPoints:
         """Of log b at points, from the variances of linear forms of the parameters."""
 
+    @abstractmethod
+    def raised(self, parameters: Parameters, by: float) -> Parameters:
+        """The same material with log b larger everywhere."""
+
     def at_resolution(self, spacing: float) -> Self:
         """For a solver whose integration points are so far apart, in units of the nodes' spacing."""
         return self
@@ -99,6 +103,10 @@ class FieldAtNodes(MaterialModel):
         """Interpolated."""
         return replace(self, grid=to), interpolated(parameters, self.grid, to)
 
+    def raised(self, parameters: Parameters, by: float) -> Parameters:
+        """At every node."""
+        return parameters + by
+
 
 @dataclass(frozen=True)
 class Homogeneous(MaterialModel):
@@ -118,6 +126,10 @@ class Homogeneous(MaterialModel):
     def moved(self, parameters: Parameters, *, to: Grid) -> tuple[Self, Parameters]:
         """As it is."""
         return replace(self, grid=to), parameters
+
+    def raised(self, parameters: Parameters, by: float) -> Parameters:
+        """The one number."""
+        return parameters + by
 
     def penalty(self, parameters: Parameters) -> float:
         """None."""

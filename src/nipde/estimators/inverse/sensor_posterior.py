@@ -128,10 +128,14 @@ class SensorPosterior:
     ) -> Float[np.ndarray, " point"]:
         """Deviation of log b, from its variance for this model, with errors of solver and model and other models."""
         variance = self.widened**2 * variance + self.relative_error**2 + self.common_gain**2
-        own = self.best.fit.model.at(self.best.fit.parameters, points)
         for other in self.others:
-            variance += (other.model.at(other.parameters, points) - own) ** 2
+            variance += self.difference(other, points) ** 2
         return np.sqrt(variance)
+
+    def difference(self, other: Fit, points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, " point"]:
+        """Of log b of another fit to that of the best."""
+        own = self.best.fit
+        return other.model.at(other.parameters, points) - own.model.at(own.parameters, points)
 
     def identifiable(self) -> Float[np.ndarray, "*space"]:
         """1 - posterior over prior variance of log b, the prior's that of the model or of the material itself."""

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from scipy.stats import norm
 
-from nipde.context.solid_tests import SolidTests
+from nipde.context.solid_tests import UNKNOWN_POISSON, SolidTests
 from nipde.discretisation.solid_load import SolidLoad
 from nipde.errors import KernelError
 from nipde.estimators.inverse.band_factors import SolidCase, solid_factors
@@ -21,15 +21,20 @@ from nipde.estimators.inverse.candidate import Candidate
 from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.material_models import Homogeneous, Penalty
 from nipde.estimators.inverse.nuisance import LinearErrors
+from nipde.estimators.inverse.output_error import Fit
 from nipde.estimators.inverse.residual_tests import correlation_sum, residual_scores
 from nipde.estimators.inverse.sensor_inversion import LIMIT, Choice, SensorInversion
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
-from nipde.estimators.inverse.solid_problem import LEAST, MOST, SolidProblem, SolidSolver
+from nipde.estimators.inverse.solid_problem import SolidProblem, SolidSolver
 from nipde.kernels.prediction_bands import OutlierTest
 from nipde.physics.plane_elasticity import PlaneElasticity
 
 #: Intervals across the specimen, geometric mean: of the material's nodes, of the mesh of residuals.
 MATERIAL, SOLVER = 40, 56
+#: ν is found in so many fits at most, or until it moves by less than this.
+ROUNDS, SETTLED = 5, 5e-4
+#: Tests leave ν open if its deviation is above this: what little they tell is then as much of the prior of E.
+OPEN = 0.03
 #: Precision of the mean of log E where no force is known, in units of all others together.
 MEAN_IS_GIVEN = 1e3
 #: Least deviation of log E of a phase: meshes put errors of this size at interfaces, whatever the readings say.
@@ -74,10 +79,45 @@ class SolidInversion:
         return Choice(best, "homogeneous", {"homogeneous": best.criterion}, ())
 
     def _with_ratio(self, choice: Choice) -> Choice:
-        """Linearised around what was found of ν, once more."""
+        """Fitted until ν has settled, then with a curvature of E and ν together; or with the ν that is expected."""
         best = choice.best
-        problem = best.problem.with_errors_beside(best.fit.model, best.fit.parameters, effective_dof=best.effective_dof)
-        return replace(choice, best=problem.candidate(best.fit.model, best.fit.parameters, steps=self.steps))
+        for _ in range(ROUNDS):
+            before = best.problem
+            assert isinstance(before, SolidProblem)
+            best = self._fitted(before, best, steps=self.steps)
+            assert isinstance(best.problem, SolidProblem)
+            if abs(best.problem.poisson - before.poisson) < SETTLED:
+                break
+        problem = best.problem
+        assert isinstance(problem, SolidProblem)
+        free = self._fitted(replace(problem, ratio="free"), best, steps=0)
+        if ratio_deviation(free) < OPEN and problem.tells_ratio(best.fit.model, best.fit.parameters):
+            return replace(choice, best=free)
+        expected, other = (
+            self._fitted(problem.with_expected_ratio(more=more), best, steps=self.steps) for more in (0.0, 1.0)
+        )
+        return replace(choice, best=expected, others=(*choice.others, other.fit))
+
+    @staticmethod
+    def _fitted(problem: SolidProblem, near: Candidate, *, steps: int) -> Candidate:
+        """Near a fit, with errors as that one has them."""
+        model, parameters = near.fit.model, near.fit.parameters
+        return problem.with_errors_beside(model, parameters, effective_dof=near.effective_dof).candidate(
+            model, parameters, steps=steps
+        )
+
+
+def ratio_deviation(found: Candidate) -> float:
+    """Of ν, the last of the errors beside a fit; what the material leaves open is in it."""
+    system = found.problem.fine.system
+    assert isinstance(system.nuisance, LinearErrors)
+    rows, weights = found.near.jacobian.reshape(len(found.near.active), -1), system.weights.ravel()
+    columns = system.nuisance.columns
+    own = rows * weights @ rows.T + found.precision
+    both = rows * weights @ columns
+    others = (columns.T * weights) @ columns + np.diag(system.nuisance.deviations**-2)
+    schur = others - both.T @ dense.solve(own, both, assume_a="pos")
+    return float(np.sqrt(np.linalg.inv(schur)[-1, -1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +131,12 @@ class RelativePosterior(SensorPosterior):
         mean = np.asarray(rows.mean(axis=0)).ravel()[active]
         total = self.best.curvature + self.best.precision
         return np.asarray(dense.cholesky(total + MEAN_IS_GIVEN * np.trace(total) * np.outer(mean, mean), lower=True))
+
+    def difference(self, other: Fit, points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, " point"]:
+        """Of log E less its mean."""
+        own = self.best.fit
+        means = [float(np.mean(one.model.at_nodes(one.parameters))) for one in (other, own)]
+        return super().difference(other, points) - (means[0] - means[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,29 +231,19 @@ class SolidLaw:
     @property
     def poisson(self) -> float:
         """ν, as it was stated or found."""
-        ratio = self.problem.poisson + self._ratio[0]
-        return ratio if self.tests.poisson is not None else float(np.clip(ratio, LEAST, MOST))
-
-    @property
-    def poisson_deviation(self) -> float:
-        """0 where it was stated."""
-        return self._ratio[1]
+        return self.problem.poisson
 
     @cached_property
-    def _ratio(self) -> tuple[float, float]:
-        """What the residuals still say of ν, and its deviation, that of the material integrated out."""
-        system = self.problem.fine.system
+    def poisson_deviation(self) -> float:
+        """0 where it was stated; where the tests leave it open, that of what is expected."""
         if self.tests.poisson is not None:
-            return 0.0, 0.0
-        assert isinstance(system.nuisance, LinearErrors)
-        change = float(system.nuisance.estimated(system.weights * self.best.fit.residual, system.weights)[-1])
-        rows, weights = self.best.near.jacobian.reshape(len(self.best.near.active), -1), system.weights.ravel()
-        columns = system.nuisance.columns
-        own = rows * weights @ rows.T + self.best.precision
-        both = rows * weights @ columns
-        others = (columns.T * weights) @ columns + np.diag(system.nuisance.deviations**-2)
-        schur = others - both.T @ dense.solve(own, both, assume_a="pos")
-        return change, self.widened * float(np.sqrt(np.linalg.inv(schur)[-1, -1]))
+            return 0.0
+        return self.widened * ratio_deviation(self.best) if self.problem.finds_ratio else UNKNOWN_POISSON[1]
+
+    @property
+    def leaves_ratio_open(self) -> bool:
+        """Whether ν is unknown, and the tests do not tell it."""
+        return self.tests.poisson is None and not self.problem.finds_ratio
 
     @cached_property
     def outlier_test(self) -> OutlierTest:
@@ -220,7 +256,8 @@ class SolidLaw:
         """How the fit went."""
         problem, best = self.problem, self.best
         return {
-            "model": self.choice.name, "criteria": self.choice.criteria, "undecided": len(self.choice.others) > 0,
+            "model": self.choice.name, "criteria": self.choice.criteria,
+            "undecided": len(self.choice.others) > self.leaves_ratio_open,
             "chi_square": best.fit.chi_square, "expected": best.expected, "effective_dof": best.effective_dof,
             "readings": problem.count, "size": problem.size,
             "noise": float(np.median(problem.deviation[problem.measured])),

@@ -3,7 +3,9 @@
     A = Bᵀ diag(c) B,   c = weight · E · factor(ν)
 
 What is unknown beside the material is linearised and integrated out: rigid motions of the camera, and ν, around which
-the problem is linearised anew as it is found.
+the problem is linearised anew as it is found. Equal tension in two directions tells E / (1 - ν) and little of either.
+Along such a valley a linearisation leads astray, so that meanwhile E follows ν: displacements keep their size. Tests
+that leave ν open are fitted with the one that is expected.
 """
 
 from collections.abc import Sequence
@@ -11,7 +13,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sparse
@@ -21,6 +23,7 @@ from scipy.sparse.linalg import SuperLU
 from nipde.context.solid_tests import UNKNOWN_POISSON, SolidTests
 from nipde.discretisation.interpolation import Interpolation, multilinear
 from nipde.discretisation.solid_load import SolidLoad
+from nipde.estimators.inverse.candidate import Candidate
 from nipde.estimators.inverse.inverse_problem import USUAL_POINTS, InverseProblem, resampled
 from nipde.estimators.inverse.load_errors import load_errors
 from nipde.estimators.inverse.material_grid import material_grid
@@ -35,8 +38,15 @@ from nipde.physics.triangles import triangulated
 COARSER = 2.2
 #: Backward step of ν for its derivative, and bounds of its estimate.
 STEP, LEAST, MOST = 0.01, -0.5, 0.499
+#: ν moves by this at most until it is linearised anew, which ends after so many times or a change below the last.
+LONGEST, ROUNDS, SETTLED = 0.1, 10, 1e-5
 #: Prior deviation of rigid motions, in units of the readings.
 FREE = 100.0
+#: They tell ν apart from E if this share of its effect is not one of E: of equal tension in two directions 0.02 to 0.09
+#: is, which errors of the material's model outweigh; of other tests more than 0.5.
+APART = 0.2
+#: Displacements tell E if their squares change by this with it, in units of themselves.
+TOLD = 1e-6
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,6 +69,8 @@ class SolidSolver(Solver):
     def __init__(self, grid: Grid, system: SolidSystem, *, nodes: Grid, poisson: float) -> None:
         tests = system.tests
         self.grid, self.system, self.poisson = grid, system, poisson
+        #: log E is larger by this than that of a model.
+        self.raised = 0.0
         self.elements = _elements(tests, float(np.prod(grid.spacing) ** 0.5))
         self.supported = self.elements.supported
         at = self.elements.at(tests.points)
@@ -72,10 +84,10 @@ class SolidSolver(Solver):
         ends = [axis.length for axis in nodes.axes]
         self.interpolation = multilinear(nodes, np.clip(self.elements.points - tests.origin, 0, ends))
 
-    def with_poisson(self, poisson: float) -> Self:
-        """With another ratio."""
+    def with_poisson(self, poisson: float, *, raised: float = 0.0) -> Self:
+        """With another ratio, log E `raised` above that of models."""
         other = copy(self)
-        other.poisson = poisson
+        other.poisson, other.raised = poisson, raised
         return other
 
     def conductances(self, model: MaterialModel, parameters: Parameters) -> Float[np.ndarray, " row"]:
@@ -113,12 +125,15 @@ class SolidSolver(Solver):
 
     def _scaled(self, log_modulus: Float[np.ndarray, " point"]) -> Float[np.ndarray, " row"]:
         factors = stiffness_factors(self.poisson, plane=self.system.tests.plane)
-        return ((self.elements.weights * np.exp(log_modulus))[:, None] * factors).ravel()
+        return ((self.elements.weights * np.exp(log_modulus + self.raised))[:, None] * factors).ravel()
 
 
 @dataclass(frozen=True, eq=False)
 class SolidProblem(InverseProblem):
     """One specimen on its meshes."""
+
+    #: Where ν is unknown: E follows it; or the curvature has what both have in common; or it is as it is expected.
+    ratio: Literal["followed", "free", "expected"] = "followed"
 
     @classmethod
     def of_tests(cls, tests: SolidTests, *, material: int, solver: int) -> Self:
@@ -171,11 +186,18 @@ class SolidProblem(InverseProblem):
         noise = np.broadcast_to(np.asarray(tests.noise, dtype=np.float64), tests.readings.shape)
         return noise.reshape(len(noise), -1).T
 
-    def with_poisson(self, poisson: float) -> Self:
-        """With another ratio."""
+    @property
+    def raised(self) -> float:
+        """By which log E is larger than that of a model."""
+        assert isinstance(self.fine, SolidSolver)
+        return self.fine.raised
+
+    def with_poisson(self, poisson: float, *, raised: float = 0.0) -> Self:
+        """With another ratio, log E `raised` above that of models."""
         assert isinstance(self.coarse, SolidSolver)
         assert isinstance(self.fine, SolidSolver)
-        return replace(self, coarse=self.coarse.with_poisson(poisson), fine=self.fine.with_poisson(poisson))
+        coarse, fine = (one.with_poisson(poisson, raised=raised) for one in (self.coarse, self.fine))
+        return replace(self, coarse=coarse, fine=fine)
 
     @property
     def too_coarse(self) -> bool:
@@ -185,29 +207,71 @@ class SolidProblem(InverseProblem):
     def _on(self, nodes: Grid, interpolation: Interpolation, *, solver: int = 1) -> Self:
         return super()._on(nodes, interpolation, solver=solver).with_poisson(self.poisson)
 
+    def candidate(self, model: MaterialModel, start: Parameters, *, steps: int) -> Candidate:
+        """The minimum with its curvature; its model has all of E."""
+        found = super().candidate(model, start, steps=steps)
+        fit = replace(found.fit, parameters=model.raised(found.fit.parameters, self.raised))
+        return replace(found, problem=self.with_poisson(self.poisson), fit=fit)
+
     def with_errors_beside(
         self, model: MaterialModel, parameters: Parameters, *, effective_dof: float = 0.0
     ) -> "SolidProblem":
-        """With ν as the residuals have it."""
-        problem = self
-        if self.tests.poisson is None:
-            for _ in range(3):
-                patterns = problem.patterns(model, parameters, problem.fine.predicted(model, parameters))
-                assert patterns is not None
-                system, residual = problem.fine.system, problem._raw_residual(model, parameters)
-                change = float(patterns.estimated(system.weights * residual, system.weights)[-1])
-                problem = problem.with_poisson(float(np.clip(problem.poisson + change, LEAST, MOST)))
+        """With ν as its prior and the residuals have it."""
+        problem = self.with_poisson(self.poisson)
+        if not self.finds_ratio:
+            return InverseProblem.with_errors_beside(problem, model, parameters, effective_dof=effective_dof)  # type: ignore[return-value]
+        problem, (expected, deviation) = problem._with_values(_system(self.tests).values), UNKNOWN_POISSON
+        for _ in range(ROUNDS):
+            predicted = problem.fine.predicted(model, parameters)
+            patterns, by_ratio = problem._errors(model, parameters, predicted)
+            assert patterns is not None
+            weights, before = problem.fine.system.weights, problem.poisson
+            forms = patterns.columns.T @ (weights * (problem.values - predicted)).ravel()
+            forms[-1] += (expected - before) / deviation**2
+            change = float(np.clip((patterns.covariance(weights) @ forms)[-1], -LONGEST, LONGEST))
+            poisson = float(np.clip(before + change, LEAST, MOST))
+            problem = problem.with_poisson(poisson, raised=problem.raised + by_ratio * (poisson - before))
+            if abs(poisson - before) < SETTLED:
+                break
         found = InverseProblem.with_errors_beside(problem, model, parameters, effective_dof=effective_dof)
         assert isinstance(found, SolidProblem)
-        return found
+        assert isinstance(found.fine.system.nuisance, LinearErrors)
+        # Sizes of patterns are expected to be 0: readings are what they were if ν were as it is expected.
+        return found._with_values(found.values - (expected - found.poisson) * found.fine.system.nuisance.patterns[-1])
 
-    def _raw_residual(self, model: MaterialModel, parameters: Parameters) -> Values:
-        return np.where(self.measured, self.values - self.fine.predicted(model, parameters), 0.0)
+    @property
+    def finds_ratio(self) -> bool:
+        """Whether ν is unknown and found."""
+        return self.tests.poisson is None and self.ratio != "expected"
+
+    def tells_ratio(self, model: MaterialModel, parameters: Parameters) -> bool:
+        """Whether ν changes the displacements otherwise than another E would."""
+        predicted = self.fine.predicted(model, parameters)
+        by_ratio = self._slope(model, parameters, predicted, poisson=-STEP)
+        by_level = self._slope(model, parameters, predicted, raised=-STEP)
+        apart = by_ratio + self._balance(by_ratio, by_level) * by_level
+        size, rest = (float(np.sum((self.distinct(values) * self.measured) ** 2)) for values in (by_ratio, apart))
+        return rest > APART**2 * size
+
+    def with_expected_ratio(self, *, more: float = 0.0) -> "SolidProblem":
+        """ν as it is expected, or by so many of its deviations larger."""
+        poisson, deviation = UNKNOWN_POISSON
+        problem = replace(self, ratio="expected")._with_values(_system(self.tests).values)
+        return problem.with_poisson(poisson + more * deviation)
+
+    def _with_values(self, values: Values) -> Self:
+        return self._with_system(replace(self.fine.system, values=values))
 
     def patterns(self, model: MaterialModel, parameters: Parameters, predicted: Values) -> LinearErrors | None:
         """Of rigid motions, of tractions and supports, and of ν, which is the last."""
+        return self._errors(model, parameters, predicted)[0]
+
+    def _errors(
+        self, model: MaterialModel, parameters: Parameters, predicted: Values
+    ) -> tuple[LinearErrors | None, float]:
+        """And the derivative by ν of log E, if it follows."""
         assert isinstance(self.fine, SolidSolver)
-        known = rigid_errors(self.fine.system)
+        known, by_ratio = rigid_errors(self.fine.system), 0.0
         found = [] if known is None else [(known.patterns, known.deviations)]
         if errors := load_errors(self.tests, self.fine.supported):
             answers = self.fine.answers([one.load for one in errors], model, parameters)
@@ -215,10 +279,30 @@ class SolidProblem(InverseProblem):
             for number, one in enumerate(errors):
                 columns[number, :, one.test] = answers[:, number]
             found.append((columns, np.ones(len(errors))))
-        if self.tests.poisson is None:
-            other = self.fine.with_poisson(self.poisson - STEP).predicted(model, parameters)
-            found.append(((predicted - other)[None] / STEP, np.array([UNKNOWN_POISSON[1]])))
-        return LinearErrors(*(np.concatenate(each) for each in zip(*found, strict=True))) if found else None
+        if self.finds_ratio:
+            column = self._slope(model, parameters, predicted, poisson=-STEP)
+            if self.ratio == "followed":
+                of_level = self._slope(model, parameters, predicted, raised=-STEP)
+                by_ratio = self._balance(column, of_level)
+                column = column + by_ratio * of_level
+            found.append((column[None], np.array([UNKNOWN_POISSON[1]])))
+        errors_beside = LinearErrors(*(np.concatenate(each) for each in zip(*found, strict=True))) if found else None
+        return errors_beside, by_ratio
+
+    def _slope(
+        self, model: MaterialModel, parameters: Parameters, predicted: Values, *, poisson: float = 0.0,
+        raised: float = 0.0,
+    ) -> Values:  # fmt: skip
+        """Of the readings, by ν or by log E."""
+        assert isinstance(self.fine, SolidSolver)
+        other = self.fine.with_poisson(self.poisson + poisson, raised=self.raised + raised)
+        return np.asarray((other.predicted(model, parameters) - predicted) / (poisson + raised))
+
+    def _balance(self, by_ratio: Values, by_level: Values) -> float:
+        """What log E changes by with ν for displacements of the same size; 0 where they do not tell it."""
+        ratio, level = (self.distinct(values) * self.measured for values in (by_ratio, by_level))
+        own = float(np.sum(level**2))
+        return -float(np.sum(ratio * level)) / own if own > TOLD * float(np.sum(self.values**2)) else 0.0
 
     def log_constant(self) -> float:
         """log E of the best constant, rigid motions aside."""
