@@ -19,6 +19,7 @@ _PUBLIC = {
     "MinimumNorm": "estimators.regression.ridge",
     "NAO": "estimators.paper.nao",
     "NIPS": "estimators.paper.nips",
+    "OrderMean": "estimators.paper.order_mean",
     "Pairs": "context.pairs",
     "Plan": "data.plan",
     "Prism": "prism",

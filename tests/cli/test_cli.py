@@ -96,6 +96,24 @@ def test_estimate_learns_from_some_pairs_and_is_judged_on_the_others(made, tmp_p
     assert len((tmp_path / "fig.png").read_bytes()) > 10_000
 
 
+def test_estimate_takes_the_mean_over_orders_of_the_pairs(tmp_path, capsys):
+    made = str(tmp_path / "smooth")
+    words = ["--grid", "21", "--systems", "4", "--pairs", "60", "--load-alpha", "4", "--workers", "1"]
+    assert main(["generate", "darcy", *words, "--out", made]) == 0
+    capsys.readouterr()
+
+    def printed(*words):
+        assert main(["estimate", made, "--estimator", "nips-2-darcy", "--context", "50", *words]) == 0
+        return [float(line.split(":")[1].split("%")[0]) for line in capsys.readouterr().out.splitlines()]
+
+    one, mean = printed(), printed("--orders", "8")
+    assert (len(one), len(mean)) == (2, 3)
+    assert mean[0] < one[0] < 10
+    assert 0.5 < mean[2] < one[1]  # per cent between the answers
+    assert main(["estimate", made, "--estimator", "ridge", "--orders", "2"]) == 2
+    assert "NIPS, NAO or AFNO, got Ridge" in capsys.readouterr().err
+
+
 def test_estimate_says_what_a_solid_is_made_of(tmp_path, capsys):
     made = str(tmp_path / "tissue")
     words = ["--grid", "11", "--systems", "10", "--pairs", "9", "--workers", "1", "--out", made]
