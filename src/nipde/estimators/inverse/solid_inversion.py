@@ -65,9 +65,10 @@ class SolidInversion:
         )  # fmt: skip
         problem = SolidProblem.of_tests(tests, material=self.material, solver=self.solver)
         choice = self._homogeneous(problem) if self.homogeneous else search.chosen(problem)
-        if tests.poisson is None:
-            choice = self._with_ratio(choice)
-        return SolidLaw(tests, choice)
+        if tests.poisson is not None:
+            return SolidLaw(tests, choice)
+        best, beside = self._with_ratio(choice.best)
+        return SolidLaw(tests, replace(choice, best=best), beside)
 
     def _homogeneous(self, problem: SolidProblem) -> Choice:
         """One value, whatever else would explain the readings better."""
@@ -78,9 +79,11 @@ class SolidInversion:
             parameters, dof = best.fit.parameters, best.effective_dof
         return Choice(best, "homogeneous", {"homogeneous": best.criterion}, ())
 
-    def _with_ratio(self, choice: Choice) -> Choice:
-        """Fitted until ν has settled, then with a curvature of E and ν together; or with the ν that is expected."""
-        best = choice.best
+    def _with_ratio(self, best: Candidate) -> tuple[Candidate, tuple[Fit, ...]]:
+        """Until ν has settled, then with a curvature of E and ν together; or with the ν that is expected.
+
+        Where E may hide ν, with a fit beside it that has another ν.
+        """
         for _ in range(ROUNDS):
             before = best.problem
             assert isinstance(before, SolidProblem)
@@ -92,11 +95,13 @@ class SolidInversion:
         assert isinstance(problem, SolidProblem)
         free = self._fitted(replace(problem, ratio="free"), best, steps=0)
         if ratio_deviation(free) < OPEN and problem.tells_ratio(best.fit.model, best.fit.parameters):
-            return replace(choice, best=free)
+            return free, ()
         expected, other = (
             self._fitted(problem.with_expected_ratio(more=more), best, steps=self.steps) for more in (0.0, 1.0)
         )
-        return replace(choice, best=expected, others=(*choice.others, other.fit))
+        if expected.significant and not free.significant:  # ν is told after all, not how well
+            return free, (expected.fit,)
+        return expected, (other.fit,)
 
     @staticmethod
     def _fitted(problem: SolidProblem, near: Candidate, *, steps: int) -> Candidate:
@@ -145,6 +150,8 @@ class SolidLaw:
 
     tests: SolidTests
     choice: Choice
+    #: Fits with another ν, as far away as it is uncertain, where the curvature does not have that.
+    beside: tuple[Fit, ...] = ()
 
     @property
     def best(self) -> Candidate:
@@ -171,7 +178,7 @@ class SolidLaw:
         if isinstance(best.fit.model, LevelSetPhases):
             relative_error = max(relative_error, OF_INTERFACES)
         kind = SensorPosterior if self.tests.has_force else RelativePosterior
-        return kind(best, problem.nodes, "spline", relative_error, self.widened, self.choice.others)
+        return kind(best, problem.nodes, "spline", relative_error, self.widened, (*self.choice.others, *self.beside))
 
     @property
     def widened(self) -> float:
@@ -235,10 +242,14 @@ class SolidLaw:
 
     @cached_property
     def poisson_deviation(self) -> float:
-        """0 where it was stated; where the tests leave it open, that of what is expected."""
+        """0 where it was stated; that of what is expected where the tests leave it open, and beside it if E may hide ν."""
         if self.tests.poisson is not None:
             return 0.0
-        return self.widened * ratio_deviation(self.best) if self.problem.finds_ratio else UNKNOWN_POISSON[1]
+        expected, deviation = UNKNOWN_POISSON
+        if self.leaves_ratio_open:
+            return deviation
+        told = self.problem.tells_ratio(self.best.fit.model, self.best.fit.parameters)
+        return hypot(self.widened * ratio_deviation(self.best), 0.0 if told else self.poisson - expected)
 
     @property
     def leaves_ratio_open(self) -> bool:
@@ -256,8 +267,7 @@ class SolidLaw:
         """How the fit went."""
         problem, best = self.problem, self.best
         return {
-            "model": self.choice.name, "criteria": self.choice.criteria,
-            "undecided": len(self.choice.others) > self.leaves_ratio_open,
+            "model": self.choice.name, "criteria": self.choice.criteria, "undecided": len(self.choice.others) > 0,
             "chi_square": best.fit.chi_square, "expected": best.expected, "effective_dof": best.effective_dof,
             "readings": problem.count, "size": problem.size,
             "noise": float(np.median(problem.deviation[problem.measured])),
