@@ -242,7 +242,7 @@ class SolidLaw:
 
     @cached_property
     def poisson_deviation(self) -> float:
-        """0 where it was stated; that of what is expected where the tests leave it open, and beside it if E may hide ν."""
+        """0 where it was stated; where tests leave it open, or E may hide it, what is expected has a part in it."""
         if self.tests.poisson is not None:
             return 0.0
         expected, deviation = UNKNOWN_POISSON
