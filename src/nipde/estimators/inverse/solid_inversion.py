@@ -80,10 +80,26 @@ class SolidInversion:
         return Choice(best, "homogeneous", {"homogeneous": best.criterion}, ())
 
     def _with_ratio(self, best: Candidate) -> tuple[Candidate, tuple[Fit, ...]]:
-        """Until ν has settled, then with a curvature of E and ν together; or with the ν that is expected.
+        """With ν as it is found and a curvature of E and ν together; or with the ν that is expected.
 
         Where E may hide ν, with a fit beside it that has another ν.
         """
+        problem = best.problem
+        assert isinstance(problem, SolidProblem)
+        told = problem.tells_ratio(best.fit.model, best.fit.parameters)
+        expected = None if told else self._fitted(problem.with_expected_ratio(), best, steps=self.steps)
+        if expected is None or expected.significant:
+            free = self._settled(best)
+            if told and ratio_deviation(free) < OPEN:
+                return free, ()
+            expected = expected or self._fitted(problem.with_expected_ratio(), best, steps=self.steps)
+            if expected.significant and not free.significant:  # ν is told after all, not how well
+                return free, (expected.fit,)
+        other = self._fitted(problem.with_expected_ratio(more=1.0), expected, steps=self.steps)
+        return expected, (other.fit,)
+
+    def _settled(self, best: Candidate) -> Candidate:
+        """Fitted until ν no longer moves; then with a curvature that has what E and ν have in common."""
         for _ in range(ROUNDS):
             before = best.problem
             assert isinstance(before, SolidProblem)
@@ -91,17 +107,8 @@ class SolidInversion:
             assert isinstance(best.problem, SolidProblem)
             if abs(best.problem.poisson - before.poisson) < SETTLED:
                 break
-        problem = best.problem
-        assert isinstance(problem, SolidProblem)
-        free = self._fitted(replace(problem, ratio="free"), best, steps=0)
-        if ratio_deviation(free) < OPEN and problem.tells_ratio(best.fit.model, best.fit.parameters):
-            return free, ()
-        expected, other = (
-            self._fitted(problem.with_expected_ratio(more=more), best, steps=self.steps) for more in (0.0, 1.0)
-        )
-        if expected.significant and not free.significant:  # ν is told after all, not how well
-            return free, (expected.fit,)
-        return expected, (other.fit,)
+        assert isinstance(best.problem, SolidProblem)
+        return self._fitted(replace(best.problem, ratio="free"), best, steps=0)
 
     @staticmethod
     def _fitted(problem: SolidProblem, near: Candidate, *, steps: int) -> Candidate:

@@ -39,7 +39,7 @@ COARSER = 2.2
 #: Backward step of ν for its derivative, and bounds of its estimate.
 STEP, LEAST, MOST = 0.01, -0.5, 0.499
 #: ν moves by this at most until it is linearised anew, which ends after so many times or a change below the last.
-LONGEST, ROUNDS, SETTLED = 0.1, 10, 1e-5
+LONGEST, ROUNDS, SETTLED = 0.1, 10, 1e-4
 #: Prior deviation of rigid motions, in units of the readings.
 FREE = 100.0
 #: They tell ν apart from E if this share of its effect is not one of E: of equal tension in two directions 0.02 to 0.09
@@ -246,9 +246,7 @@ class SolidProblem(InverseProblem):
 
     def tells_ratio(self, model: MaterialModel, parameters: Parameters) -> bool:
         """Whether ν changes the displacements otherwise than another E would."""
-        predicted = self.fine.predicted(model, parameters)
-        by_ratio = self._slope(model, parameters, predicted, poisson=-STEP)
-        by_level = self._slope(model, parameters, predicted, raised=-STEP)
+        by_ratio, by_level = self._slopes(model, parameters, self.fine.predicted(model, parameters))
         apart = by_ratio + self._balance(by_ratio, by_level) * by_level
         size, rest = (float(np.sum((self.distinct(values) * self.measured) ** 2)) for values in (by_ratio, apart))
         return rest > APART**2 * size
@@ -280,23 +278,23 @@ class SolidProblem(InverseProblem):
                 columns[number, :, one.test] = answers[:, number]
             found.append((columns, np.ones(len(errors))))
         if self.finds_ratio:
-            column = self._slope(model, parameters, predicted, poisson=-STEP)
+            column, of_level = self._slopes(model, parameters, predicted)
             if self.ratio == "followed":
-                of_level = self._slope(model, parameters, predicted, raised=-STEP)
                 by_ratio = self._balance(column, of_level)
                 column = column + by_ratio * of_level
             found.append((column[None], np.array([UNKNOWN_POISSON[1]])))
         errors_beside = LinearErrors(*(np.concatenate(each) for each in zip(*found, strict=True))) if found else None
         return errors_beside, by_ratio
 
-    def _slope(
-        self, model: MaterialModel, parameters: Parameters, predicted: Values, *, poisson: float = 0.0,
-        raised: float = 0.0,
-    ) -> Values:  # fmt: skip
-        """Of the readings, by ν or by log E."""
+    def _slopes(self, model: MaterialModel, parameters: Parameters, predicted: Values) -> tuple[Values, Values]:
+        """Of the readings, by ν and by log E; without given displacements they fall as E rises."""
         assert isinstance(self.fine, SolidSolver)
-        other = self.fine.with_poisson(self.poisson + poisson, raised=self.raised + raised)
-        return np.asarray((other.predicted(model, parameters) - predicted) / (poisson + raised))
+        other = self.fine.with_poisson(self.poisson - STEP, raised=self.raised)
+        by_ratio = (predicted - other.predicted(model, parameters)) / STEP
+        if not self.outline_given:
+            return by_ratio, -predicted
+        softer = self.fine.with_poisson(self.poisson, raised=self.raised - STEP)
+        return by_ratio, (predicted - softer.predicted(model, parameters)) / STEP
 
     def _balance(self, by_ratio: Values, by_level: Values) -> float:
         """What log E changes by with ν for displacements of the same size; 0 where they do not tell it."""
