@@ -104,12 +104,13 @@ def test_estimate_takes_the_mean_over_orders_of_the_pairs(tmp_path, capsys):
 
     def printed(*words):
         assert main(["estimate", made, "--estimator", "nips-2-darcy", "--context", "50", *words]) == 0
-        return [float(line.split(":")[1].split("%")[0]) for line in capsys.readouterr().out.splitlines()]
+        return [float(line.split("%")[0].split()[-1]) for line in capsys.readouterr().out.splitlines()]
 
     one, mean = printed(), printed("--orders", "8")
     assert (len(one), len(mean)) == (2, 3)
     assert mean[0] < one[0] < 10
     assert 0.5 < mean[2] < one[1]  # per cent between the answers
+    assert printed("--orders", "8", "--noise", "0.1")[2] > 1.05 * mean[2]  # of the pairs as they were measured
     assert main(["estimate", made, "--estimator", "ridge", "--orders", "2"]) == 2
     assert "NIPS, NAO or AFNO, got Ridge" in capsys.readouterr().err
 

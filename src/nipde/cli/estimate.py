@@ -67,16 +67,17 @@ def run(words: list[str]) -> int:
             expected=f"a context of 1 to {pairs.count - 1} pairs", got=count, remedy="leave some to test the kernel on"
         )
     context, queries = pairs.take(slice(0, count)), pairs.take(slice(count, None))
+    measured = with_white_noise(context, share=options.noise, seed=options.seed)
     with progress(f"{options.estimator}, {count} pairs", 1) as advance:
-        kernel, posterior = _estimated(estimator, with_white_noise(context, share=options.noise, seed=options.seed))
+        kernel, posterior = _estimated(estimator, measured)
         advance(1)
     for name, part in (("in context", context), ("held out", queries)):
         error = relative_errors(part.grid, kernel.predict(part.loads), part.responses).mean()
         say(f"{name}: {100 * float(error):.2g} % mean relative error over {part.count} loads")
     if isinstance(estimator, OrderMean):
         with torch.no_grad():
-            apart = distance_apart(estimator.kernels(context), queries.loads).mean()
-        say(f"held out: {100 * float(apart):.2g} % between the answers for {options.orders} orders of the pairs")
+            apart = distance_apart(estimator.kernels(measured), queries.loads).mean()
+        say(f"held out: answers for {options.orders} orders of the pairs are apart by {100 * float(apart):.2g} %")
     if kernel.bands is not None:
         low, high = kernel.band(queries.loads, level=LEVEL)
         within = ((low <= queries.responses) & (queries.responses <= high)).double().mean()

@@ -177,8 +177,8 @@ class SolidDiscovery:
             half = self._half * law.poisson_deviation
             found = f"Poisson's ratio: {law.poisson:.3f} ± {half:.3f} ({level})"
             lines.append(
-                f"{found}, as expected of most materials: these tests leave it open. So the band of the modulus is "
-                "wide; state the ratio if it is known, or add a test in one direction."
+                f"{found}, as expected of most solids but rubber: these tests leave it open. So the band of the "
+                "modulus is wide; state the ratio if it is known, or add a test in one direction."
                 if law.leaves_ratio_open
                 else f"{found}."
             )
@@ -276,7 +276,8 @@ def solid_page(discovery: SolidDiscovery) -> str:
     measurement = discovery.measurement
     facts = {
         "model": law.summary["model"], "tests": law.tests.count, "camera points": f"{len(law.tests.points):,}",
-        "Poisson's ratio": f"{law.poisson:.3f}", "χ² per reading": f"{law.summary['chi_square']:.2f}",
+        "Poisson's ratio": "left open" if law.leaves_ratio_open else f"{law.poisson:.3f}",
+        "χ² per reading": f"{law.summary['chi_square']:.2f}",
     }  # fmt: skip
     files = ", ".join(source.name for source in measurement.sources)
     return environment().get_template("solid.html.j2").render(

@@ -42,8 +42,8 @@ STEP, LEAST, MOST = 0.01, -0.5, 0.499
 LONGEST, ROUNDS, SETTLED = 0.1, 10, 1e-4
 #: Prior deviation of rigid motions, in units of the readings.
 FREE = 100.0
-#: They tell ν apart from E if this share of its effect is not one of E: of equal tension in two directions 0.02 to 0.09
-#: is, which errors of the material's model outweigh; of other tests more than 0.5.
+#: They tell ν apart from E if this share of its effect is not one of E. In trials it was below 0.1 under equal tension
+#: in two directions, which errors of the material's model outweigh, and above 0.5 in all other tests.
 APART = 0.2
 #: Displacements tell E if their squares change by this with it, in units of themselves.
 TOLD = 1e-6

@@ -1,7 +1,8 @@
 """The mean of a network's kernels over orders of the pairs.
 
-A problem has no order of its pairs; the paper's networks answer every order differently. The mean of their kernels errs
-less than any of them, is of low rank again, and how far its parts are apart is seen without a true response.
+A problem has no order of its pairs; the paper's networks answer every order differently. Under loads like those of
+training the mean of eight kernels errs less than each. It is of low rank again, and how far they are apart is seen
+without a true response.
 """
 
 from dataclasses import dataclass
