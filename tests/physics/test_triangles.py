@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from skfem import Basis, BilinearForm, ElementTriP0, ElementTriP1, MeshTri, asm
+from skfem import Basis, BilinearForm, ElementTriP0, ElementTriP1, LinearForm, MeshTri, asm
 from skfem.helpers import dot, grad
 
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import DirichletPart, RobinPart, Specimen, Terminal
 from nipde.errors import PhysicsError
-from nipde.physics.triangles import TriangleConduction, triangulated
+from nipde.physics.triangles import TriangleConduction, smaller_at_singular_points, triangulated
 from nipde.shape import Shape
 
 CENTRE = (0.5, 0.5)
@@ -97,3 +97,53 @@ def test_a_refined_mesh_is_the_same_specimen():
     plane = mesh.vertices @ (2.0, -1.0), finer.vertices @ (2.0, -1.0)
     energies = [u @ one.stiffness(k) @ u for u, one, k in zip(plane, (mesh, finer), (b, np.repeat(b, 4)), strict=True)]
     assert energies[0] == pytest.approx(energies[1], rel=1e-9)
+
+
+def test_moments_of_quadratic_functions_are_exact():
+    mesh = triangulated(SHAPES["ring"], 0.1)
+    basis = Basis(MeshTri(mesh.vertices.T, mesh.triangles.T), ElementTriP1(), intorder=4)
+
+    def function(x, y):
+        return x**2 - 2 * x * y + y
+
+    wanted = asm(LinearForm(lambda v, w: function(*w.x) * v), basis)
+    found = mesh.moments(lambda points: function(*points.T)[:, None])[:, 0]
+    np.testing.assert_allclose(found, wanted, atol=1e-15)
+    assert abs(mesh.mass @ function(*mesh.vertices.T) - wanted).max() > 1e-7
+
+
+def test_divided_triangles_fit_their_neighbours_and_lie_in_their_parents():
+    mesh = triangulated(SHAPES["ring"], 0.05)
+    finer, within = mesh.refined_near(np.array([(0.95, 0.5), (0.5, 0.65)]), radius=0.15, times=3)
+    assert len(mesh.triangles) < len(finer.triangles) < 3 * len(mesh.triangles)
+    np.testing.assert_allclose(np.bincount(within, finer.areas), mesh.areas, rtol=1e-9)
+    sides, counts = np.unique(
+        np.sort(finer.triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1), axis=0, return_counts=True
+    )
+    outline = {tuple(side) for side in np.sort(finer.edges, axis=1).tolist()}
+    assert {tuple(side) for side in sides[counts == 1].tolist()} == outline
+    assert counts.max() == 2
+    assert finer.areas.min() < mesh.areas.min() / 30
+    for part, line in SHAPES["ring"].parts.items():
+        own = finer.edges[[one == part for one in finer.parts]]
+        assert np.linalg.norm(np.diff(finer.vertices[own], axis=1)[:, 0], axis=1).sum() == pytest.approx(
+            line.length, rel=1e-2
+        )
+
+
+def test_ends_of_dirichlet_parts_need_smaller_triangles():
+    """r^½ cos (χ / 2) is the singular response where a Dirichlet part of a straight side ends."""
+    shape = Shape.polygon([(-1, 0), (0, 0), (1, 0), (1, 1), (-1, 1)], sides=("free", "held", "rim", "rim", "rim"))
+
+    def exact(x, y):
+        return np.sqrt(x + 1j * y).imag
+
+    specimen = Specimen(shape, {"held": DirichletPart(), "rim": DirichletPart()})
+    case, at = LoadCase(values={"rim": exact, "held": exact}), np.array([(-0.5, 0.3), (0.1, 0.2), (0.5, 0.6)])
+    coarse = triangulated(shape, 0.05)
+    errors = []
+    for mesh in (coarse, smaller_at_singular_points(coarse, specimen)[0]):
+        law = TriangleConduction(mesh, np.ones(len(mesh.triangles)), specimen)
+        found = mesh.at(at) @ law.solve(np.zeros((len(mesh.vertices), 1)), [case])[:, 0]
+        errors.append(np.abs(found - exact(*at.T)).max())
+    assert errors[1] < errors[0] / 5

@@ -76,7 +76,7 @@ class Conduction3DRecipe(FinerMeshRecipe):
         log_normal, contrast, fine = self._material(rng)
         alpha, functions = self._functions(streams(seed)[1])
         law = FiniteElements(self.mesh, fine.astype(np.float64))
-        responses, residual = self.solved(law, law.moments(self.functions_of(loads, functions)))
+        responses, residual = self.solved(law, law.moments(self.functions_of(loads, functions, self.mesh)))
         return self.system(
             mean_around_nodes(fine, self.refine)[None], loads, responses, seed=seed, fine=fine[None],
             parameters=(float(log_normal), contrast, alpha), diagnostics={"residual": residual},

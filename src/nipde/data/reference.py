@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.random import Generator
 
-from nipde.data.finer_mesh import FinerMeshRecipe, mean_around_nodes
+from nipde.data.finer_mesh import FinerMeshRecipe, extrapolated, mean_around_nodes
 from nipde.data.recipe import Loads, option, streams
 from nipde.data.system import Quantities, Quantity, System
 from nipde.errors import ArchiveError
@@ -33,6 +33,10 @@ LoadKind = Literal["rough", "middle", "smooth", "bumps", "wells"]
 @dataclass(frozen=True)
 class FinerMeshDarcyRecipe(FinerMeshRecipe):
     """Darcy flow in the unit square, or in specimens inside of it."""
+
+    extrapolated: bool = option(
+        False, "solve on a mesh twice as fine as well, and extrapolate: a tenth of the error, five times the time"
+    )
 
     @cached_property
     def grid(self) -> Grid:
@@ -74,14 +78,24 @@ class ReferenceDarcyRecipe(FinerMeshDarcyRecipe):
     def solve(self, rng: Generator, loads: Loads, seed: np.uint64) -> System:
         """Solve on the mesh, restrict to the grid."""
         fine = (MATERIALS[self.family](rng, self.mesh, self.contrast)).astype(self.precision)
-        law = FiniteElements(self.mesh, fine.astype(np.float64), self.anisotropy)
-        moments = self._moments(law, loads, streams(seed)[1])
-        responses, residual = self.solved(law, moments)
+        responses, residual = self._responses(fine, loads, seed, elements=1)
+        if self.extrapolated:
+            finer, residual = self._responses(fine, loads, seed, elements=2)
+            responses = extrapolated(responses, finer)
+        responses = responses.astype(self.precision)
         hidden = mean_around_nodes(fine, self.refine)
         return self.system(
             hidden[None], loads, responses, seed=seed, fine=fine[None],
             parameters=(self.contrast, self.anisotropy), diagnostics={"residual": residual},
         )  # fmt: skip
+
+    def _responses(
+        self, fine: Cells, loads: Loads, seed: np.uint64, *, elements: int
+    ) -> tuple[Loads, Float[np.ndarray, " pair"]]:
+        """By so many finite elements along every axis of a cell; and relative residuals."""
+        cells = np.kron(fine.astype(np.float64), np.ones((elements, elements)))
+        law = FiniteElements(self.mesh.refine(elements), cells, self.anisotropy)
+        return self.solved(law, self._moments(law, loads, streams(seed)[1]))
 
     def _moments(self, law: FiniteElements, loads: Loads, rng: Generator) -> Nodes:
         """Moments of the loads that `rng` draws, below the grid; of others, known at its nodes only, of cosines."""
@@ -89,10 +103,11 @@ class ReferenceDarcyRecipe(FinerMeshDarcyRecipe):
             rates = _wells(rng, self.grid, self.pairs)
             if not np.array_equal((rates / self.grid.weights).astype(self.precision), loads):
                 rates = loads * self.grid.weights
-            moments = np.zeros((len(loads), *self.mesh.shape))
-            self.mesh.restrict(moments, to=self.grid)[:] = rates[:, 0]
+            moments = np.zeros((len(loads), *law.grid.shape))
+            law.grid.restrict(moments, to=self.grid)[:] = rates[:, 0]
             return moments
-        return law.moments(self.functions_of(loads, load_functions(self.loads, rng, self.mesh, self.pairs)))
+        drawn = load_functions(self.loads, rng, law.grid, self.pairs)
+        return law.moments(self.functions_of(loads, drawn, law.grid))
 
 
 def load_functions(kind: str, rng: Generator, mesh: Grid, count: int) -> Nodes:

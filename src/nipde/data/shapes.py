@@ -12,7 +12,7 @@ import shapely
 from jaxtyping import Bool, Float
 from numpy.random import Generator
 
-from nipde.data.finer_mesh import check_solved, mean_around_nodes
+from nipde.data.finer_mesh import check_solved, extrapolated, mean_around_nodes
 from nipde.data.random_specimens import SPECIMENS, on_random_arc, outline_case
 from nipde.data.recipe import Loads, option, streams
 from nipde.data.reference import MATERIALS, Cells, Family, FinerMeshDarcyRecipe, cell_centres, load_functions
@@ -21,7 +21,7 @@ from nipde.discretisation.interpolation import multilinear
 from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen
 from nipde.errors import ArchiveError
-from nipde.physics.triangles import TriangleConduction, Triangulation, triangulated
+from nipde.physics.triangles import TriangleConduction, Triangulation, smaller_at_singular_points, triangulated
 
 #: Wells are at nodes that are farther from the outline than this, in spacings.
 AWAY = 2.0
@@ -86,24 +86,36 @@ class ShapedDarcyRecipe(FinerMeshDarcyRecipe):
         return self.mesh.restrict(load_functions(self.loads, rng, self.mesh, self.pairs), to=self.grid)[:, None]
 
     def solve(self, rng: Generator, loads: Loads, seed: np.uint64) -> System:
-        """Solve on triangles as small as the mesh, each of the material that the mesh has at its centre."""
+        """On triangles as small as the mesh, or smaller, each of the material that the mesh has at its centre."""
         number, specimen = self._specimen(rng)
         fine = MATERIALS[self.family](rng, self.mesh, self.contrast).astype(self.precision)
-        triangles = triangulated(specimen.shape, max(self.mesh.spacing))
-        law = TriangleConduction(triangles, _at_cells(fine, triangles.centres), specimen)
-        moments = self._moments(triangles, loads, streams(seed)[1])
-        solution, residual = law.solve_and_check(moments, self.outline_of(seed))
-        check_solved(residual)
+        triangles, _ = smaller_at_singular_points(triangulated(specimen.shape, max(self.mesh.spacing)), specimen)
+        material = _at_cells(fine, triangles.centres)
         inside = specimen.shape.holds_nodes(self.grid)
-        at = triangles.at(np.stack([x[inside] for x in self.grid.coordinates], axis=-1))
+        nodes = np.stack([x[inside] for x in self.grid.coordinates], axis=-1)
+        law = TriangleConduction(triangles, material, specimen)
+        values, residual = self._values(law, nodes, loads, seed)
+        if self.extrapolated:
+            finer = TriangleConduction(triangles.refined(), np.repeat(material, 4), specimen)
+            of_finer, residual = self._values(finer, nodes, loads, seed)
+            values = extrapolated(values, of_finer)
         responses = np.full((self.pairs, 1, *self.grid.shape), np.nan, dtype=self.precision)
-        responses[:, 0, inside] = (at @ solution).T
+        responses[:, 0, inside] = values
         hidden = np.where(inside, mean_around_nodes(fine, self.refine), np.nan)
         fine = np.where(self._cells_inside(specimen), fine, np.nan).astype(self.precision)
         return self.system(
             hidden[None], loads, responses, seed=seed, fine=fine[None],
             parameters=(float(number), self.contrast), diagnostics={"residual": residual},
         )  # fmt: skip
+
+    def _values(
+        self, law: TriangleConduction, nodes: Float[np.ndarray, "node axis"], loads: Loads, seed: np.uint64
+    ) -> tuple[Float[np.ndarray, "pair node"], Float[np.ndarray, " pair"]]:
+        """Responses at some nodes, and relative residuals."""
+        moments = self._moments(law.mesh, loads, streams(seed)[1])
+        solution, residual = law.solve_and_check(moments, self.outline_of(seed))
+        check_solved(residual)
+        return (law.mesh.at(nodes) @ solution).T, residual
 
     def _specimen(self, rng: Generator) -> tuple[int, Specimen]:
         """Number of the shape, and the specimen."""
@@ -120,9 +132,9 @@ class ShapedDarcyRecipe(FinerMeshDarcyRecipe):
         if self.loads == "wells":
             node = np.nonzero(loads.reshape(self.pairs, -1))[1]  # one of every pair
             return triangles.at(np.stack([x.ravel()[node] for x in self.grid.coordinates], axis=-1)).T.toarray()
-        functions = self.functions_of(loads, load_functions(self.loads, rng, self.mesh, self.pairs))
-        values = multilinear(self.mesh, triangles.vertices) @ functions.reshape(self.pairs, -1).T
-        return np.asarray(triangles.mass @ values)
+        drawn = load_functions(self.loads, rng, self.mesh, self.pairs)
+        functions = self.functions_of(loads, drawn, self.mesh)
+        return triangles.moments(lambda points: multilinear(self.mesh, points) @ functions.reshape(self.pairs, -1).T)
 
     def _cells_inside(self, specimen: Specimen) -> Bool[np.ndarray, "x y"]:
         """Cells of the mesh whose centre is in the specimen."""

@@ -3,7 +3,7 @@
 Another discretisation than the cut cells that estimators solve with, for reference data: its mesh follows the outline.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,6 +18,7 @@ from scipy.spatial import Delaunay, cKDTree
 from nipde.discretisation.links import factorised
 from nipde.discretisation.load_case import Function, LoadCase, at_points
 from nipde.discretisation.parts import DirichletPart, RobinPart, Specimen, Terminal
+from nipde.discretisation.singular_points import singular_points
 from nipde.errors import PhysicsError
 from nipde.physics.balance import check_positive
 from nipde.shape import Shape
@@ -29,6 +30,8 @@ NEAREST = 12
 #: Vertices of the lattice this far from the outline have its triangles around them; those farther away than the second
 #: touch no others. In spacings.
 DEEP, BAND = 1.3, 5.0
+#: Triangles are halved this often towards singular points, from this share of the specimen's size on.
+TIMES, REACH = 6, 0.06
 #: Sides of the outline that meet at a larger angle have a corner between them, which the mesh keeps.
 CORNER = np.deg2rad(12)
 Points = Float[np.ndarray, "point axis"]
@@ -66,16 +69,74 @@ class Triangulation:
 
     def refined(self) -> "Triangulation":
         """Every triangle in four, which follow one another."""
-        sides = np.sort(self.triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
-        lines, number = np.unique(sides, axis=0, return_inverse=True)
-        middle = len(self.vertices) + number.reshape(-1, 3)
-        (a, b, c), (d, e, f) = self.triangles.T, middle.T
+        return self.divided(np.ones(len(self.triangles), dtype=bool))[0]
+
+    def refined_near(
+        self, places: Float[np.ndarray, "place axis"], *, radius: float, times: int
+    ) -> tuple["Triangulation", Int[np.ndarray, " triangle"]]:
+        """Smaller towards some places: in four within the radius, again within half of it, and so on.
+
+        And the triangle of this mesh that each lies in.
+        """
+        mesh, within = self, np.arange(len(self.triangles))
+        for time in range(times if len(places) else 0):
+            near = cKDTree(places).query(mesh.centres)[0] < radius / 2**time
+            mesh, parent = mesh.divided(near)
+            within = within[parent]
+        return mesh, within
+
+    def divided(self, chosen: Bool[np.ndarray, " triangle"]) -> tuple["Triangulation", Int[np.ndarray, " triangle"]]:
+        """The chosen triangles in four, their neighbours in two or four; and the triangle that each lies in."""
+        count, (ends, number) = len(self.vertices), self.sides
+        cut = np.zeros(len(ends), dtype=bool)
+        while np.any(chosen & ~cut[number].all(axis=1)):
+            cut[number[chosen]] = True
+            chosen = chosen | (cut[number].sum(axis=1) == 2)
+        vertices = np.concatenate([self.vertices, self.vertices[ends[cut]].mean(axis=1)])
+        new = np.where(cut, count + np.cumsum(cut) - 1, -1)
+        (a, b, c), (d, e, f) = self.triangles[chosen].T, new[number[chosen]].T
         quarters = np.stack([np.stack(each, axis=-1) for each in ((a, d, f), (d, b, e), (f, e, c), (d, e, f))], axis=1)
-        place = {tuple(line): len(self.vertices) + k for k, line in enumerate(lines.tolist())}
-        halves = [place[tuple(sorted(edge))] for edge in self.edges.tolist()]
-        edges = np.stack([self.edges[:, 0], halves, halves, self.edges[:, 1]], axis=-1).reshape(-1, 2)
-        vertices = np.concatenate([self.vertices, self.vertices[lines].mean(axis=1)])
-        return Triangulation(vertices, quarters.reshape(-1, 3), edges, tuple(np.repeat(self.parts, 2).tolist()))
+        halved = np.flatnonzero(~chosen & cut[number].any(axis=1))
+        first = cut[number[halved]].argmax(axis=1)  # of the corners of the side that is cut
+        a, b, c = (self.triangles[halved, (first + k) % 3] for k in range(3))
+        middle = new[number[halved, first]]
+        halves = np.stack([np.stack(each, axis=-1) for each in ((a, middle, c), (middle, b, c))], axis=1)
+        whole = np.flatnonzero(~cut[number].any(axis=1))
+        triangles = np.concatenate([self.triangles[whole], halves.reshape(-1, 3), quarters.reshape(-1, 3)])
+        parent = np.concatenate([whole, np.repeat(halved, 2), np.repeat(np.flatnonzero(chosen), 4)])
+        order = np.argsort(parent, kind="stable")
+        at = new[np.searchsorted(ends @ (count, 1), np.sort(self.edges, axis=1) @ (count, 1))]
+        edges = np.stack([self.edges[:, 0], at, at, self.edges[:, 1]], axis=-1).reshape(-1, 2, 2)
+        edges = np.where((at < 0)[:, None, None], self.edges[:, None], edges)
+        kept = np.stack([np.ones_like(at), at >= 0], axis=-1).astype(bool)  # an edge that is not cut once
+        parts = tuple(np.repeat(self.parts, kept.sum(axis=1)).tolist())
+        return Triangulation(vertices, triangles[order], edges[kept], parts), parent[order]
+
+    @cached_property
+    def sides(self) -> tuple[Int[np.ndarray, "side 2"], Int[np.ndarray, "triangle 3"]]:
+        """Ends of all sides, in order, and the numbers of those from each corner of a triangle to the next."""
+        count = len(self.vertices)
+        each = np.sort(self.triangles[:, [[0, 1], [1, 2], [2, 0]]], axis=-1) @ (count, 1)
+        lines, number = np.unique(each, return_inverse=True)
+        return np.stack([lines // count, lines % count], axis=-1), number.reshape(-1, 3)
+
+    def moments(
+        self, function: Callable[[Points], Float[np.ndarray, "point pair"]]
+    ) -> Float[np.ndarray, "vertex pair"]:
+        """∫ N f of functions given at any points; exact where they are quadratic in every triangle.
+
+        Of their values at the vertices alone, waves would be weaker by the square of wave number times spacing over 12.
+        """
+        ends, number = self.sides
+        at_corner = np.full((3, 3), -1 / 60) + np.eye(3) / 20
+        at_side = np.full((3, 3), 2 / 15) - np.roll(np.eye(3), 1, axis=1) / 15  # that of corner 0 is from 1 to 2
+        rows = np.repeat(self.triangles, 6, axis=1).ravel()
+        columns = np.tile(np.hstack([self.triangles, len(self.vertices) + number]), (1, 3)).ravel()
+        entries = (self.areas[:, None, None] * np.hstack([at_corner, at_side])).ravel()
+        count = len(self.vertices)
+        matrix = sparse.csr_array((entries, (rows, columns)), shape=(count, count + len(ends)))
+        middles = self.vertices[ends].mean(axis=1)
+        return np.asarray(matrix @ function(np.concatenate([self.vertices, middles])))
 
     @cached_property
     def mass(self) -> sparse.csr_array:
@@ -231,6 +292,18 @@ def triangulated(shape: Shape, spacing: float) -> Triangulation:
             remedy="use a smaller spacing: parts of the outline are closer to each other",
         )  # fmt: skip
     return mesh
+
+
+def smaller_at_singular_points(
+    mesh: Triangulation, specimen: Specimen
+) -> tuple[Triangulation, Int[np.ndarray, " triangle"]]:
+    """With smaller triangles at ends of Dirichlet parts and corners that point inwards; the one that each lies in.
+
+    There responses grow by a power below 1 of the distance, and triangles of one size err by the first power of it.
+    """
+    fixed = [part for part, one in specimen.conditions.items() if isinstance(one, DirichletPart)]
+    places = np.array([(one.place.real, one.place.imag) for one in singular_points(specimen.shape, fixed)])
+    return mesh.refined_near(places.reshape(-1, 2), radius=REACH * specimen.shape.region.area**0.5, times=TIMES)
 
 
 def _lattice_triangles(numbers: Int[np.ndarray, "row column"]) -> Int[np.ndarray, "triangle 3"]:
