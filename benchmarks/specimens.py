@@ -111,7 +111,7 @@ def measure(
     jobs = [(drawn_row(number), number) for number in range(calibrated)]
     jobs += [(row, number) for number in range(max(of_rows, of_penalties)) for row, count in rows if number < count]
     jobs = [(row, number) for row, number in jobs if not only or row.name in only]
-    before = {name: one for name, one in (before or {}).items() if "extrapolated" in one}
+    before = {name: one for name, one in (before or {}).items() if "extrapolated" in one or "total-variation" in name}
     known = campaign.measured_systems(
         jobs, judged, name=_name, path=_path, folder=folder, before=before, count=workers, progress=progress
     )

@@ -79,7 +79,7 @@ def measure(
     jobs = [(drawn_row(number), number) for number in range(calibrated)]
     jobs += [(row, number) for number in range(max(of_rows, of_penalties)) for row, count in rows if number < count]
     jobs = [(row, number) for row, number in jobs if not only or _row(row) in only]
-    before = {name: one for name, one in (before or {}).items() if "virtual_fields" in one}
+    before = {name: one for name, one in (before or {}).items() if "virtual_fields" in one and _is_current(one)}
     if only:  # of rows asked for by name, the folder alone
         before = {name: one for name, one in before.items() if one["row"] not in only}
     known = campaign.measured_systems(
@@ -102,7 +102,8 @@ def judged(row: Row, number: int, folder: Path) -> str:
     start = time.process_time()
     law = SolidInversion(penalty=row.penalty)(experiment.tests)
     seconds = time.process_time() - start
-    found = {"name": _name(row, number), "row": _row(row), "seconds": round(seconds, 2), **assessed(law, experiment)}
+    found = {"name": _name(row, number), "row": _row(row), "seconds": round(seconds, 2), "graded": True}
+    found |= assessed(law, experiment)
     write_bytes(_path(folder, row, number), json.dumps(found).encode())
     return str(found["name"])
 
@@ -158,6 +159,13 @@ def _row(row: Row) -> str:
 
 def _name(row: Row, number: int) -> str:
     return f"{_row(row)} {number}"
+
+
+def _is_current(one: dict[str, Any]) -> bool:
+    """What was measured before triangles were smaller at ends of supports stands, but for supports that are short."""
+    number = int(one["name"].rsplit(maxsplit=1)[-1])
+    test = drawn_row(number).test if one["row"] == CALIBRATION else one["row"]
+    return "graded" in one or not test.startswith("bending")
 
 
 def _path(folder: Path, row: Row, number: int) -> Path:

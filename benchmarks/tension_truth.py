@@ -21,7 +21,7 @@ from nipde.discretisation.solid_load import SolidLoad, vectors_at
 from nipde.estimators.inverse.material_models import Penalty
 from nipde.grid import Grid
 from nipde.physics.random_fields import GaussianField
-from nipde.physics.triangles import Triangulation, triangulated
+from nipde.physics.triangles import Triangulation, smaller_at_singular_points, triangulated
 from nipde.shape import Shape
 
 SEED = 6079
@@ -186,7 +186,12 @@ def displacements(
     mesh: Triangulation, modulus: np.ndarray, specimen: Specimen, loads: Sequence[SolidLoad], points: np.ndarray, *,
     slip: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """By quadratic triangles of scikit-fem, E constant in each; (load, component, point)."""
+    """By quadratic triangles of scikit-fem, E constant in each, smaller ones where stresses are singular.
+
+    As (load, component, point).
+    """
+    mesh, within = smaller_at_singular_points(mesh, specimen)
+    modulus = modulus[within]
     triangles = skfem.MeshTri(*(np.ascontiguousarray(each.T) for each in (mesh.vertices, mesh.triangles)))
     names = {tuple(sorted(edge)): part for edge, part in zip(mesh.edges.tolist(), mesh.parts, strict=True)}
     facets = triangles.boundary_facets()

@@ -13,13 +13,15 @@ class Condition:
     """One kind of condition."""
 
     name: ClassVar[str]
+    #: Whether it gives u or a displacement: beside parts that do not, responses are singular.
+    holds: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
 class DirichletPart(Condition):
     """u is given."""
 
-    name = "Dirichlet"
+    name, holds = "Dirichlet", True
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,14 @@ class Terminal(Condition):
 class ClampedPart(Condition):
     """Of a solid: both components of the displacement are given."""
 
-    name = "clamped"
+    name, holds = "clamped", True
 
 
 @dataclass(frozen=True)
 class RollerPart(Condition):
     """Of a solid: the displacement along x or along y is given, the other component is free."""
 
-    name = "roller"
+    name, holds = "roller", True
     direction: Literal["x", "y"]
 
     def __post_init__(self) -> None:
@@ -86,7 +88,7 @@ class RollerPart(Condition):
 class GripPart(Condition):
     """Of a solid: held by something rigid that moves under the force on it, and turns if it `rotates`."""
 
-    name = "grip"
+    name, holds = "grip", True
     rotates: bool = False
 
 

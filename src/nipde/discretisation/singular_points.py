@@ -48,6 +48,11 @@ class SingularPoint:
     #: ψ.
     phase: float
 
+    @property
+    def is_end(self) -> bool:
+        """Of a Dirichlet part; else a corner."""
+        return abs(self.phase) == pi / 4
+
     def power(self, places: Places) -> Float[np.ndarray, " place"]:
         """At some places."""
         return np.asarray((np.exp(1j * self.phase) * self._local(places) ** self.exponent).real)

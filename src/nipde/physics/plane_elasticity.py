@@ -13,7 +13,7 @@ from nipde.discretisation.parts import Specimen
 from nipde.discretisation.solid_load import SolidLoad
 from nipde.physics.balance import check_positive
 from nipde.physics.plane_elements import PlaneElements, Supported, stiffness_factors
-from nipde.physics.triangles import triangulated
+from nipde.physics.triangles import smaller_at_singular_points, triangulated
 
 Plane = Literal["stress", "strain"]
 #: Of x and y.
@@ -36,8 +36,10 @@ class PlaneElasticity:
     def of(
         cls, specimen: Specimen, modulus: float | Modulus, *, poisson: float, spacing: float, plane: Plane = "stress"
     ) -> "PlaneElasticity":
-        """With triangles of about this size."""
-        elements = PlaneElements(triangulated(specimen.shape, spacing), specimen)
+        """With triangles of about this size, smaller ones where stresses are singular."""
+        elements = PlaneElements(
+            smaller_at_singular_points(triangulated(specimen.shape, spacing), specimen)[0], specimen
+        )
         x, y = elements.points.T
         values = np.asarray(modulus(x, y) if callable(modulus) else modulus, dtype=np.float64)
         return cls(elements, np.broadcast_to(values, len(x)), poisson, plane)

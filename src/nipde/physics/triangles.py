@@ -297,13 +297,17 @@ def triangulated(shape: Shape, spacing: float) -> Triangulation:
 def smaller_at_singular_points(
     mesh: Triangulation, specimen: Specimen
 ) -> tuple[Triangulation, Int[np.ndarray, " triangle"]]:
-    """With smaller triangles at ends of Dirichlet parts and corners that point inwards; the one that each lies in.
+    """With smaller triangles at ends of parts that are held and corners that point inwards; the one that each lies in.
 
     There responses grow by a power below 1 of the distance, and triangles of one size err by the first power of it.
+    Corners close to each other, as of a mask, stay as they are.
     """
-    fixed = [part for part, one in specimen.conditions.items() if isinstance(one, DirichletPart)]
-    places = np.array([(one.place.real, one.place.imag) for one in singular_points(specimen.shape, fixed)])
-    return mesh.refined_near(places.reshape(-1, 2), radius=REACH * specimen.shape.region.area**0.5, times=TIMES)
+    radius = REACH * specimen.shape.region.area**0.5
+    points = singular_points(specimen.shape, [part for part, one in specimen.conditions.items() if one.holds])
+    places = np.array([(one.place.real, one.place.imag) for one in points]).reshape(-1, 2)
+    lonely = np.linalg.norm(places[:, None] - places, axis=-1) + radius * np.eye(len(places)) >= radius
+    chosen = lonely.all(axis=1) | np.array([one.is_end for one in points], dtype=bool)
+    return mesh.refined_near(places[chosen], radius=radius, times=TIMES)
 
 
 def _lattice_triangles(numbers: Int[np.ndarray, "row column"]) -> Int[np.ndarray, "triangle 3"]:

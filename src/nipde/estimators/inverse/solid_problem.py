@@ -32,7 +32,7 @@ from nipde.estimators.inverse.nuisance import LinearErrors, NuisanceKind
 from nipde.estimators.inverse.output_error import Readings, Solver, Values
 from nipde.grid import Grid
 from nipde.physics.plane_elements import PlaneElements, rigid_motions, stiffness_factors
-from nipde.physics.triangles import triangulated
+from nipde.physics.triangles import smaller_at_singular_points, triangulated
 
 #: Triangles of derivatives are larger than cells of the material by this.
 COARSER = 2.2
@@ -58,7 +58,8 @@ class SolidSystem(Readings):
 
 @lru_cache(maxsize=8)
 def _elements(tests: SolidTests, spacing: float) -> PlaneElements:
-    return PlaneElements(triangulated(tests.specimen.shape, spacing), tests.specimen)
+    mesh, _ = smaller_at_singular_points(triangulated(tests.specimen.shape, spacing), tests.specimen)
+    return PlaneElements(mesh, tests.specimen)
 
 
 class SolidSolver(Solver):
