@@ -13,6 +13,7 @@ from nipde.errors import NipdeError, meant
 MEASUREMENTS = {
     "physics": "orders of convergence, symmetry, conservation and residuals of the solvers",
     "shapes": "specimens of any plane shape: orders, electrodes, finite elements beside, time of the cut cells",
+    "truths": "how exact the responses are that estimators are judged by, against those of finer meshes",
     "outlines": "files to the report on a disc, a plate with a hole and an aquifer: bands, nodes outside, time",
     "random-fields": "spectrum of 20,000 random fields against its law, and agreement between grids",
     "transforms": "the FFT against the matrix product, by grid size and boundary",

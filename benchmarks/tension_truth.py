@@ -184,14 +184,15 @@ def lattice_of(specimen: Specimen, count: int = LATTICE) -> np.ndarray:
 
 def displacements(
     mesh: Triangulation, modulus: np.ndarray, specimen: Specimen, loads: Sequence[SolidLoad], points: np.ndarray, *,
-    slip: np.ndarray | None = None,
+    slip: np.ndarray | None = None, graded: bool = True,
 ) -> np.ndarray:  # fmt: skip
-    """By quadratic triangles of scikit-fem, E constant in each, smaller ones where stresses are singular.
+    """By quadratic triangles of scikit-fem, E constant in each; (load, component, point).
 
-    As (load, component, point).
+    They are smaller where stresses are singular if they are `graded`.
     """
-    mesh, within = smaller_at_singular_points(mesh, specimen)
-    modulus = modulus[within]
+    if graded:
+        mesh, within = smaller_at_singular_points(mesh, specimen)
+        modulus = modulus[within]
     triangles = skfem.MeshTri(*(np.ascontiguousarray(each.T) for each in (mesh.vertices, mesh.triangles)))
     names = {tuple(sorted(edge)): part for edge, part in zip(mesh.edges.tolist(), mesh.parts, strict=True)}
     facets = triangles.boundary_facets()

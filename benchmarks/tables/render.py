@@ -32,7 +32,7 @@ from benchmarks.tables.posterior import coverage, posterior
 from benchmarks.tables.pumping import pumping
 from benchmarks.tables.reference import reference
 from benchmarks.tables.retained_modes import retained_modes, sampled_nodes
-from benchmarks.tables.shapes import outlines, shapes, specimens
+from benchmarks.tables.shapes import outlines, shapes, specimens, truths
 from benchmarks.tables.solids import solids
 from benchmarks.tables.solvers import physics, random_fields, solves
 from benchmarks.tables.three_dimensions import sensors_3d, three_dimensions
@@ -43,6 +43,7 @@ from benchmarks.tables.uncertainty import uncertainty
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "physics": physics,
     "shapes": shapes,
+    "truths": truths,
     "specimens-quick": specimens,
     "specimens-standard": specimens,
     "specimens-long": specimens,

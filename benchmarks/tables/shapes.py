@@ -43,6 +43,18 @@ def shapes(measured: dict[str, Any]) -> str:
     )
 
 
+def truths(measured: dict[str, Any]) -> str:
+    """Errors of the responses that estimators are judged by."""
+    head = ("specimen", "triangles of one size", "as generated", "extrapolated")
+    kinds = ("triangles of one size", "as they are", "extrapolated")
+    named = (("square", "squares", "material"), ("outline loads", "shapes", "shape"), ("bench", "tests", "test"))
+    rows = [
+        (f"{kind}: {one[name]}", *(percent(one[error]) if error in one else "–" for error in kinds))
+        for kind, table_of, name in named for one in measured[table_of]
+    ]  # fmt: skip
+    return table(head, rows) + f"\nMeans over {measured['systems']} specimens.\n"
+
+
 def outlines(measured: dict[str, Any]) -> str:
     """Files to the report."""
     head = (
