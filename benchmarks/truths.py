@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tension_truth import Row, displacements, lattice_of, loads_of, modulus_of, specimen_of
 from benchmarks.tension_truth import TRIANGLES as ON_BENCH
+from benchmarks.tension_truth import Row, displacements, lattice_of, loads_of, modulus_of, specimen_of
 from nipde.data.finer_mesh import extrapolated
 from nipde.data.random_specimens import SPECIMENS, outline_case
 from nipde.data.reference import MATERIALS, ReferenceDarcyRecipe, load_functions
