@@ -14,7 +14,7 @@ from nipde.data.generation import generate
 from nipde.data.plan import SHARD_BYTES, Plan
 from nipde.data.problems import PROBLEMS, recipe_from_dict
 from nipde.data.recipe import streams
-from nipde.data.reference import MATERIALS, Family, LoadKind, ReferenceDarcyRecipe
+from nipde.data.reference import MATERIALS, Family, LoadKind, ReferenceDarcyRecipe, load_functions
 from nipde.errors import ArchiveError, IntegrityError
 from nipde.physics.darcy import Darcy
 from nipde.physics.finite_elements import FiniteElements
@@ -168,6 +168,19 @@ def test_responses_converge_as_the_mesh_is_refined(family):
     first, second = np.mean([change(seed) for seed in range(3)], axis=0)
     assert 0 < first < 0.05
     assert second < 0.7 * first
+
+
+@pytest.mark.parametrize("family", ["stripes", "log-normal"])
+def test_extrapolated_responses_are_nearer_to_those_of_much_smaller_elements(family):
+    plain, better = (recipe(family=family, precision="float64", extrapolated=given) for given in (False, True))
+    assert np.array_equal(plain.build(4).fine, better.build(4).fine)
+    assert np.array_equal(plain.build(4).loads, better.build(4).loads)
+    cells = np.kron(plain.build(4).fine[0], np.ones((8, 8)))
+    law = FiniteElements(plain.mesh.refine(8), cells)
+    rng = streams(np.uint64(4))[1]
+    exact = law.grid.restrict(law.solve(load_functions("middle", rng, law.grid, 3)), to=plain.grid)
+    errors = [difference(plain.grid, made.build(4).responses[:, 0], exact) for made in (plain, better)]
+    assert np.mean(errors[1]) < np.mean(errors[0]) / 3
 
 
 @pytest.mark.parametrize("loads", ["rough", "middle", "smooth", "bumps"])

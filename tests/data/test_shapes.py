@@ -52,6 +52,16 @@ def test_responses_are_those_of_cut_cells_on_the_same_specimen(shape, loads):
         assert np.linalg.norm(off) < 0.03 * np.linalg.norm(system.responses[pair, 0][inside])
 
 
+def test_extrapolated_responses_are_nearer_to_those_of_smaller_triangles():
+    plain, better, finest = (
+        recipe(refine=refine, shape="disc", supports="random", loads="outline", contrast=1.0, extrapolated=given)
+        for refine, given in ((8, False), (8, True), (32, False))
+    )
+    exact = finest.build(5).responses
+    errors = [np.nanmean(np.abs(made.build(5).responses - exact)) for made in (plain, better)]
+    assert errors[1] < errors[0] / 2
+
+
 def test_fields_are_known_inside_only():
     made = recipe(shape="plate-with-hole")
     system, shape = made.build(1), made.specimen_of(1).shape

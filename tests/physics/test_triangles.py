@@ -147,3 +147,12 @@ def test_ends_of_dirichlet_parts_need_smaller_triangles():
         found = mesh.at(at) @ law.solve(np.zeros((len(mesh.vertices), 1)), [case])[:, 0]
         errors.append(np.abs(found - exact(*at.T)).max())
     assert errors[1] < errors[0] / 5
+
+
+def test_corners_of_a_mask_stay_as_they_are_and_a_single_one_does_not():
+    steps = [(1 - across / 20, up / 20) for up in range(1, 21) for across in (up - 1, up)]
+    shape = Shape.polygon([(0, 0), (1, 0), *steps])
+    for one, grows in ((shape, False), (SHAPES["L"], True)):
+        mesh = triangulated(one, 0.02)
+        finer, _ = smaller_at_singular_points(mesh, Specimen(one, {}))
+        assert (len(finer.triangles) > len(mesh.triangles)) == grows

@@ -32,6 +32,8 @@ NEAREST = 12
 DEEP, BAND = 1.3, 5.0
 #: Triangles are halved this often towards singular points, from this share of the specimen's size on.
 TIMES, REACH = 6, 0.06
+#: Corners with another one within so many times this reach stay as they are.
+APART = 3.0
 #: Sides of the outline that meet at a larger angle have a corner between them, which the mesh keeps.
 CORNER = np.deg2rad(12)
 Points = Float[np.ndarray, "point axis"]
@@ -305,8 +307,8 @@ def smaller_at_singular_points(
     radius = REACH * specimen.shape.region.area**0.5
     points = singular_points(specimen.shape, [part for part, one in specimen.conditions.items() if one.holds])
     places = np.array([(one.place.real, one.place.imag) for one in points]).reshape(-1, 2)
-    lonely = np.linalg.norm(places[:, None] - places, axis=-1) + radius * np.eye(len(places)) >= radius
-    chosen = lonely.all(axis=1) | np.array([one.is_end for one in points], dtype=bool)
+    apart = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(places), np.inf))
+    chosen = (apart > APART * radius).all(axis=1) | np.array([one.is_end for one in points], dtype=bool)
     return mesh.refined_near(places[chosen], radius=radius, times=TIMES)
 
 
