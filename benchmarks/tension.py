@@ -40,6 +40,7 @@ ROWS = (
     *(Row("tension", "one value", noise, ("ratio", "motion")) for noise in (0.01, 0.05)),
     *(Row("tension", "two phases", 0.01, (one,)) for one in ("ratio", "motion", "traction", "support", "correlated")),
     Row("plate with hole", "two phases", 0.01, ("ratio", "motion", "traction")),
+    Row("two directions", "two phases", 0.01, ("ratio",)),
 )  # fmt: skip
 PENALTIES = tuple(
     replace(row, penalty=penalty) for row in ROWS if not row.unknown and row.noise == 0.01
