@@ -5,9 +5,8 @@ outline only, wells only; a lattice of sensors or 40 points. `penalty` is total 
 The rows `calibration` are drawn at random, with other seeds, materials and noise: from them come the factors of bands.
 Loads inside are known at all nodes of the box; in rows "inside, not beyond" at nodes of the specimen only. The material
 is constant in triangles, which are smaller where responses are singular. Responses are extrapolated from those of the
-triangles and of their quarters; `truth` is by how much those of the first specimen of a row change if this is done with
-triangles half as large. Errors are held-out responses at the lattice, without noise, and the material in the triangles,
-but for a rim of 0.04.
+triangles and of their quarters (`truths` says how exact they are). Errors are held-out responses at the lattice, without
+noise, and the material in the triangles, but for a rim of 0.04.
 """
 
 import json
@@ -143,8 +142,8 @@ class Experiment:
     truth: np.ndarray
 
 
-def experiment_of(row: Row, number: int, *, finer: bool = False) -> Experiment:
-    """With seeds of its own; rows with and without a penalty have the same; `finer`, of smaller triangles."""
+def experiment_of(row: Row, number: int) -> Experiment:
+    """With seeds of its own; rows with and without a penalty have the same."""
     rng = np.random.default_rng([row.seed, number, crc32(f"{row.shape} {row.loads} {row.sensors}".encode())])
     specimen = SPECIMENS[row.shape](rng, half=row.loads == "outline")
     shape, box = specimen.shape, Grid.uniform(DRAWN)
@@ -173,11 +172,11 @@ def experiment_of(row: Row, number: int, *, finer: bool = False) -> Experiment:
     else:
         outline = tuple(outline_case(specimen, rng) for _ in range(count))
     solved = []
-    for _ in range(2 + finer):
+    for _ in range(2):
         law = TriangleConduction(graded, truth[within], specimen)
         solved.append((graded.at(lattice) @ law.solve(_moments(graded, count, fields, wells), outline)).T)
         graded, within = graded.refined(), np.repeat(within, 4)
-    exact = extrapolated(*solved[-2:])
+    exact = extrapolated(*solved)
     context = slice(0, LOADS[row.loads])
     far = ~near_well[context].any(0) if row.loads == "wells" and row.sensors else np.ones(len(lattice), dtype=bool)
     chosen = np.flatnonzero(far)
@@ -212,9 +211,6 @@ def judged(row: Row, number: int, folder: Path) -> str:
     seconds = time.process_time() - start
     found = {"name": _name(row, number), "row": row.name, "seconds": round(seconds, 2), "extrapolated": True}
     found |= assessed(law, experiment)
-    if number == 0 and not (row.sensors or row.penalty):
-        finer = experiment_of(row, number, finer=True).exact
-        found["truth"] = float(np.sqrt(np.nansum((experiment.exact - finer) ** 2) / np.nansum(finer**2)))
     write_bytes(_path(folder, row, number), json.dumps(found).encode())
     return found["name"]
 
