@@ -5,8 +5,8 @@ outline only, wells only; a lattice of sensors or 40 points. `penalty` is total 
 The rows `calibration` are drawn at random, with other seeds, materials and noise: from them come the factors of bands.
 Loads inside are known at all nodes of the box; in rows "inside, not beyond" at nodes of the specimen only. The material
 is constant in triangles, which are smaller where responses are singular. Responses are extrapolated from those of the
-triangles and of their quarters (`truths` says how exact they are). Errors are held-out responses at the lattice, without
-noise, and the material in the triangles, but for a rim of 0.04.
+triangles and of their quarters (`truths` says how exact they are). Errors are held-out responses at the lattice,
+without noise, and the material in the triangles, but for a rim of 0.04.
 """
 
 import json
