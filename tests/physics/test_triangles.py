@@ -112,9 +112,11 @@ def test_moments_of_quadratic_functions_are_exact():
     assert abs(mesh.mass @ function(*mesh.vertices.T) - wanted).max() > 1e-7
 
 
-def test_divided_triangles_fit_their_neighbours_and_lie_in_their_parents():
+@pytest.mark.parametrize("margin", [-4.0, 6.0])
+def test_divided_triangles_fit_their_neighbours_and_lie_in_their_parents(margin):
     mesh = triangulated(SHAPES["ring"], 0.05)
-    finer, within = mesh.refined_near(np.array([(0.95, 0.5), (0.5, 0.65)]), radius=0.15, times=3)
+    places = np.array([(0.95, 0.5), (0.5, 0.65)])
+    finer, within = mesh.refined_near(places, radius=0.15, times=3, margin=margin)
     assert len(mesh.triangles) < len(finer.triangles) < 3 * len(mesh.triangles)
     np.testing.assert_allclose(np.bincount(within, finer.areas), mesh.areas, rtol=1e-9)
     sides, counts = np.unique(

@@ -134,7 +134,13 @@ class ShapedDarcyRecipe(FinerMeshDarcyRecipe):
             return triangles.at(np.stack([x.ravel()[node] for x in self.grid.coordinates], axis=-1)).T.toarray()
         drawn = load_functions(self.loads, rng, self.mesh, self.pairs)
         functions = self.functions_of(loads, drawn, self.mesh)
-        return triangles.moments(lambda points: multilinear(self.mesh, points) @ functions.reshape(self.pairs, -1).T)
+
+        def values(points: Float[np.ndarray, "point axis"]) -> Float[np.ndarray, "point pair"]:
+            return np.asarray(multilinear(self.mesh, points) @ functions.reshape(self.pairs, -1).T)
+
+        if self.extrapolated:
+            return triangles.moments(values)
+        return np.asarray(triangles.mass @ values(triangles.vertices))
 
     def _cells_inside(self, specimen: Specimen) -> Bool[np.ndarray, "x y"]:
         """Cells of the mesh whose centre is in the specimen."""

@@ -18,7 +18,7 @@ from scipy.spatial import Delaunay, cKDTree
 from nipde.discretisation.links import factorised
 from nipde.discretisation.load_case import Function, LoadCase, at_points
 from nipde.discretisation.parts import DirichletPart, RobinPart, Specimen, Terminal
-from nipde.discretisation.singular_points import singular_points
+from nipde.discretisation.singular_points import REGULAR, singular_points
 from nipde.errors import PhysicsError
 from nipde.physics.balance import check_positive
 from nipde.shape import Shape
@@ -31,7 +31,7 @@ NEAREST = 12
 #: touch no others. In spacings.
 DEEP, BAND = 1.3, 5.0
 #: Triangles are halved this often towards singular points, from this share of the specimen's size on.
-TIMES, REACH = 6, 0.06
+TIMES, REACH = 6, 0.05
 #: Corners with another one within so many times this reach stay as they are.
 APART = 3.0
 #: Sides of the outline that meet at a larger angle have a corner between them, which the mesh keeps.
@@ -74,18 +74,36 @@ class Triangulation:
         return self.divided(np.ones(len(self.triangles), dtype=bool))[0]
 
     def refined_near(
-        self, places: Float[np.ndarray, "place axis"], *, radius: float, times: int
+        self, places: Float[np.ndarray, "place axis"], *, radius: float, times: int, margin: float = 6.0
     ) -> tuple["Triangulation", Int[np.ndarray, " triangle"]]:
         """Smaller towards some places: in four within the radius, again within half of it, and so on.
 
-        And the triangle of this mesh that each lies in.
+        And the triangle of this mesh that each lies in. Neighbours of neighbours may be divided, too: within twice the
+        radius and so many sides more.
         """
-        mesh, within = self, np.arange(len(self.triangles))
-        for time in range(times if len(places) else 0):
-            near = cKDTree(places).query(mesh.centres)[0] < radius / 2**time
-            mesh, parent = mesh.divided(near)
+        if not len(places):
+            return self, np.arange(len(self.triangles))
+        tree, count = cKDTree(places), len(self.vertices)
+        around = tree.query(self.centres)[0] < 2 * radius + margin * float(self.areas.max()) ** 0.5
+        touched = np.zeros(count, dtype=bool)
+        touched[self.triangles[around]] = True
+        own = touched[self.edges].all(axis=1)
+        part = Triangulation(self.vertices, self.triangles[around], self.edges[own], _some(self.parts, own))
+        within, (ends, number) = np.flatnonzero(around), part.sides
+        border = ends[np.bincount(number.ravel()) == 1]
+        for time in range(times):
+            part, parent = part.divided(tree.query(part.centres)[0] < radius / 2**time)
             within = within[parent]
-        return mesh, within
+        border = border[~_among(border, part.edges) & ~_among(border, self.edges)]
+        if not _among(border, part.sides[0]).all():  # a triangle of the rest would have a vertex within a side
+            return self.refined_near(places, radius=radius, times=times, margin=np.inf)
+        within = np.concatenate([np.flatnonzero(~around), within])
+        order = np.argsort(within, kind="stable")
+        triangles = np.concatenate([self.triangles[~around], part.triangles])
+        edges = np.concatenate([self.edges[~own], part.edges])
+        return Triangulation(part.vertices, triangles[order], edges, (*_some(self.parts, ~own), *part.parts)), within[
+            order
+        ]
 
     def divided(self, chosen: Bool[np.ndarray, " triangle"]) -> tuple["Triangulation", Int[np.ndarray, " triangle"]]:
         """The chosen triangles in four, their neighbours in two or four; and the triangle that each lies in."""
@@ -107,7 +125,9 @@ class Triangulation:
         triangles = np.concatenate([self.triangles[whole], halves.reshape(-1, 3), quarters.reshape(-1, 3)])
         parent = np.concatenate([whole, np.repeat(halved, 2), np.repeat(np.flatnonzero(chosen), 4)])
         order = np.argsort(parent, kind="stable")
-        at = new[np.searchsorted(ends @ (count, 1), np.sort(self.edges, axis=1) @ (count, 1))]
+        keys, wanted = ends @ (count, 1), np.sort(self.edges, axis=1) @ (count, 1)
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        at = np.where(keys[place] == wanted, new[place], -1)
         edges = np.stack([self.edges[:, 0], at, at, self.edges[:, 1]], axis=-1).reshape(-1, 2, 2)
         edges = np.where((at < 0)[:, None, None], self.edges[:, None], edges)
         kept = np.stack([np.ones_like(at), at >= 0], axis=-1).astype(bool)  # an edge that is not cut once
@@ -305,11 +325,21 @@ def smaller_at_singular_points(
     Corners close to each other, as of a mask, stay as they are.
     """
     radius = REACH * specimen.shape.region.area**0.5
-    points = singular_points(specimen.shape, [part for part, one in specimen.conditions.items() if one.holds])
+    held = [part for part, one in specimen.conditions.items() if one.holds]
+    points = [one for one in singular_points(specimen.shape, held) if one.exponent < REGULAR]
     places = np.array([(one.place.real, one.place.imag) for one in points]).reshape(-1, 2)
     apart = np.linalg.norm(places[:, None] - places, axis=-1) + np.diag(np.full(len(places), np.inf))
     chosen = (apart > APART * radius).all(axis=1) | np.array([one.is_end for one in points], dtype=bool)
     return mesh.refined_near(places[chosen], radius=radius, times=TIMES)
+
+
+def _some(parts: tuple[str, ...], chosen: Bool[np.ndarray, " edge"]) -> tuple[str, ...]:
+    return tuple(part for part, mine in zip(parts, chosen.tolist(), strict=True) if mine)
+
+
+def _among(sides: Int[np.ndarray, "side 2"], others: Int[np.ndarray, "other 2"]) -> Bool[np.ndarray, " side"]:
+    count = 1 + max(int(sides.max(initial=0)), int(others.max(initial=0)))
+    return np.isin(np.sort(sides, axis=1) @ (count, 1), np.sort(others, axis=1) @ (count, 1))
 
 
 def _lattice_triangles(numbers: Int[np.ndarray, "row column"]) -> Int[np.ndarray, "triangle 3"]:
