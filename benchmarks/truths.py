@@ -19,7 +19,7 @@ from nipde.physics.finite_elements import FiniteElements
 from nipde.physics.triangles import TriangleConduction, Triangulation, smaller_at_singular_points, triangulated
 
 SEED = 8111
-SYSTEMS, PAIRS = 4, 10
+SYSTEMS, PAIRS = 2, 10
 #: Spacing of triangles, as of `darcy-shapes`, and of the points where responses are judged.
 SPACING, POINTS = 1 / 160, 1 / 20
 TESTS = ("tension", "three loads", "two directions", "plate with hole", "bending")
