@@ -1,6 +1,7 @@
 """Sensors to material on reference data: finite elements eight times finer, materials with details below the grid.
 
-Tables: `rows` by family, loads, pairs, noise and sensors; `strata`, all of them crossed; `calibration`, the
+Tables: `rows` by family, loads, pairs, noise and sensors, of responses extrapolated from two meshes; `as generated`,
+what was measured of these rows before, with the error of one mesh; `strata`, all of them crossed; `calibration`, the
 same strata with other seeds, from which the factors of bands come (`benchmarks.band_factors`);
 `misspecified`, measurements that differ from what is said of them; `penalties`, classical penalties on the same grids
 and sensors. Every system is one job that leaves a file: an interrupted campaign goes on, and tables grow evenly. Errors
@@ -114,7 +115,8 @@ PENALTIES = tuple(
     for family, (pairs, noise, sensors), penalty
     in product(FAMILIES, SETTINGS, COMPARED)
 )  # fmt: skip
-ALL = (*ROWS, *STRATA, *CALIBRATION, *MISSPECIFIED, *PENALTIES)
+BEFORE = tuple(replace(row, table="as generated") for row in ROWS if row.name not in ROUGHER)
+ALL = (*ROWS, *BEFORE, *STRATA, *CALIBRATION, *MISSPECIFIED, *PENALTIES)
 
 
 def measure(
@@ -125,8 +127,9 @@ def measure(
     rows = [row for row in ALL if not only or row.name in only or row.table in only]
     folder = work / "reference"
     folder.mkdir(parents=True, exist_ok=True)
-    before = {name: one for name, one in (before or {}).items() if "ratios" in one and _is_current(one)}
-    systems = BUDGETS[budget]
+    kept = (_as_generated(one) for one in (before or {}).values() if "ratios" in one)
+    before = {one["name"]: one for one in kept}
+    systems = {"as generated": 0, **BUDGETS[budget]}
     jobs = [(row, number) for number in range(max(systems.values())) for row in rows if number < systems[row.table]]
     # What is interrupted is spread over all tables and rows.
     jobs.sort(key=lambda job: (job[1] + crc32(job[0].name.encode()) / 2**32) / systems[job[0].table])
@@ -276,12 +279,11 @@ def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _is_current(one: dict[str, Any]) -> bool:
-    """Whether responses are exact enough: extrapolated from two meshes, or judged with larger errors than theirs.
-
-    Tables other than `rows` keep what was measured before.
-    """
-    return one["table"] != "rows" or one.get("extrapolated", False) or one["row"] in ROUGHER
+def _as_generated(one: dict[str, Any]) -> dict[str, Any]:
+    """In the table of that name, if responses were not extrapolated and errors are not several times theirs."""
+    if one["table"] != "rows" or one.get("extrapolated", False) or one["row"] in ROUGHER:
+        return one
+    return {**one, "table": "as generated", "name": one["name"].replace("rows:", "as generated:", 1)}
 
 
 def _around(mask: np.ndarray) -> np.ndarray:

@@ -110,11 +110,18 @@ def measure(
     jobs = [(drawn_row(number), number) for number in range(calibrated)]
     jobs += [(row, number) for number in range(max(of_rows, of_penalties)) for row, count in rows if number < count]
     jobs = [(row, number) for row, number in jobs if not only or row.name in only]
-    before = {name: one for name, one in (before or {}).items() if "extrapolated" in one or "total-variation" in name}
+    stale = [one for one in (before or {}).values() if not _is_current(one)]
+    before = {name: one for name, one in (before or {}).items() if _is_current(one)}
     known = campaign.measured_systems(
         jobs, judged, name=_name, path=_path, folder=folder, before=before, count=workers, progress=progress
     )
-    return recorded(known)
+    measured_again = {CALIBRATION, *(one["row"] for one in known)}
+    return recorded([*known, *(one for one in stale if one["row"] not in measured_again)])
+
+
+def _is_current(one: dict[str, Any]) -> bool:
+    """Whether responses were extrapolated; errors of total variation are several times those of others."""
+    return "extrapolated" in one or "total-variation" in one["row"]
 
 
 def recorded(systems: list[dict[str, Any]]) -> dict[str, Any]:
@@ -251,7 +258,7 @@ def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     means = {name: float(np.mean([one[name] for one in each])) for name in names}
     held = {name: band_factors.mean_of(name, each) for name in band_factors.HELD}
     return {
-        "row": row.name, **asdict(row), "systems": len(each), "models": dict(Counter(one["model"] for one in each)),
+        "row": row.name, **asdict(row), "systems": len(each), "extrapolated": "extrapolated" in each[0], "models": dict(Counter(one["model"] for one in each)),
         **means, **held, "held_out_worst": max(one["held_out"] for one in each),
     }  # fmt: skip
 

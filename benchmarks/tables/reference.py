@@ -16,7 +16,13 @@ def reference(measured: dict[str, Any]) -> str:
     by_table: dict[str, Rows] = {}
     for row in measured["rows"]:
         by_table.setdefault(row["table"], []).append(row)
-    parts = {"rows": _rows, "misspecified": _misspecified, "strata": _strata, "penalties": _penalties}
+    parts = {
+        "rows": _rows,
+        "as generated": _as_generated,
+        "misspecified": _misspecified,
+        "strata": _strata,
+        "penalties": _penalties,
+    }
     text = "\n".join(made(by_table[name]) for name, made in parts.items() if name in by_table)
     others = sum(row["systems"] for row in by_table.get("calibration", []))
     calibrated = f", then calibrated on {others} other systems" if measured["factors"] else ""
@@ -44,6 +50,11 @@ def _rows(rows: Rows) -> str:
         )
         for row in rows
     ])  # fmt: skip
+
+
+def _as_generated(rows: Rows) -> str:
+    lead = "The same rows as measured before, on responses of one mesh, with their error:\n\n"
+    return lead + _rows(rows)
 
 
 def _phases(row: dict[str, Any]) -> str:

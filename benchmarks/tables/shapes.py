@@ -81,7 +81,8 @@ def specimens(measured: dict[str, Any]) -> str:
     )  # fmt: skip
     others = {row["row"].removesuffix(", total-variation"): row for row in measured["rows"] if row["penalty"]}
     rows = [
-        (row["shape"], row["material"], row["loads"], str(row["sensors"] or "lattice"), str(row["systems"]),
+        (row["shape"], row["material"], row["loads"], str(row["sensors"] or "lattice"),
+         f"{row['systems']}{'' if row['extrapolated'] else '*'}",
          percent(row["held_out"]), percent(row["held_out_worst"]), _calibrated(row, "within"),
          _calibrated(row, "material_within"), f"{row['log_mean']:.3f}",
          f"{100 * row['phases_inside']:.1f} %" if row["material"] == "two phases" else "–", f"{row['chi_square']:.2f}",
@@ -94,7 +95,8 @@ def specimens(measured: dict[str, Any]) -> str:
         f"\n{percent(measured['noise'])} noise; 50 pairs, 20 of wells; sensors on nodes of a 21² grid, or on 40 "
         "of these. Data of linear triangles that follow the "
         "outline. Bands: of the posterior → with factors from other specimens. "
-        "Of total variation, in brackets, on how many systems.\n"
+        "Of total variation, in brackets, on how many systems. "
+        "\\*: measured before, on responses of one mesh, with their error.\n"
     )
 
 
