@@ -216,8 +216,10 @@ def judged(row: Row, number: int, folder: Path) -> str:
     start = time.process_time()
     law = SensorInversion(penalty=row.penalty)(experiment.pairs).laws[0]
     seconds = time.process_time() - start
-    found = {"name": _name(row, number), "row": row.name, "seconds": round(seconds, 2), "extrapolated": True}
-    found |= assessed(law, experiment)
+    found = {
+        "name": _name(row, number), "row": row.name, "seconds": round(seconds, 2), "extrapolated": True,
+        **assessed(law, experiment),
+    }  # fmt: skip
     write_bytes(_path(folder, row, number), json.dumps(found).encode())
     return found["name"]
 
@@ -258,7 +260,8 @@ def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     means = {name: float(np.mean([one[name] for one in each])) for name in names}
     held = {name: band_factors.mean_of(name, each) for name in band_factors.HELD}
     return {
-        "row": row.name, **asdict(row), "systems": len(each), "extrapolated": "extrapolated" in each[0], "models": dict(Counter(one["model"] for one in each)),
+        "row": row.name, **asdict(row), "systems": len(each), "extrapolated": "extrapolated" in each[0],
+        "models": dict(Counter(one["model"] for one in each)),
         **means, **held, "held_out_worst": max(one["held_out"] for one in each),
     }  # fmt: skip
 

@@ -103,8 +103,10 @@ def judged(row: Row, number: int, folder: Path) -> str:
     start = time.process_time()
     law = SolidInversion(penalty=row.penalty)(experiment.tests)
     seconds = time.process_time() - start
-    found = {"name": _name(row, number), "row": _row(row), "seconds": round(seconds, 2), "graded": True}
-    found |= assessed(law, experiment)
+    found = {
+        "name": _name(row, number), "row": _row(row), "seconds": round(seconds, 2), "graded": True,
+        **assessed(law, experiment),
+    }  # fmt: skip
     write_bytes(_path(folder, row, number), json.dumps(found).encode())
     return str(found["name"])
 
@@ -163,14 +165,12 @@ def _name(row: Row, number: int) -> str:
 
 
 def _is_current(one: dict[str, Any]) -> bool:
-    """What was measured before triangles were smaller at ends of supports stands, but for supports that are short.
+    """What was measured before triangles were smaller at ends of supports stands, but for rows with short supports.
 
     Errors of penalties are several times those of the mesh.
     """
-    number = int(one["name"].rsplit(maxsplit=1)[-1])
-    test = drawn_row(number).test if one["row"] == CALIBRATION else one["row"]
-    penalties = ("tikhonov", "total-variation")
-    return "graded" in one or not test.startswith("bending") or one["row"].endswith(penalties)
+    short = one["row"].startswith("bending") and not one["row"].endswith(("tikhonov", "total-variation"))
+    return "graded" in one or not short
 
 
 def _path(folder: Path, row: Row, number: int) -> Path:
