@@ -158,3 +158,15 @@ def test_corners_of_a_mask_stay_as_they_are_and_a_single_one_does_not():
         mesh = triangulated(one, 0.02)
         finer, _ = smaller_at_singular_points(mesh, Specimen(one, {}))
         assert (len(finer.triangles) > len(mesh.triangles)) == grows
+
+
+def test_smaller_triangles_beside_short_supports_leave_no_side_with_a_vertex_within():
+    shape = Shape.rectangle(1.0, 0.4).with_part("support", lambda x, y: (y < 1e-9) & (x > 0.04) & (x < 0.1))
+    specimen = Specimen(shape, {"support": DirichletPart()})
+    for spacing in (0.01, 0.013, 0.02, 0.03):
+        mesh, _ = smaller_at_singular_points(triangulated(shape, spacing), specimen)
+        ends, number = mesh.sides
+        single = ends[np.bincount(number.ravel()) == 1]
+        assert {tuple(side) for side in single.tolist()} == {
+            tuple(side) for side in np.sort(mesh.edges, axis=1).tolist()
+        }

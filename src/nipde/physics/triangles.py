@@ -111,7 +111,7 @@ class Triangulation:
         cut = np.zeros(len(ends), dtype=bool)
         while np.any(chosen & ~cut[number].all(axis=1)):
             cut[number[chosen]] = True
-            chosen = chosen | (cut[number].sum(axis=1) == 2)
+            chosen = chosen | (cut[number].sum(axis=1) >= 2)
         vertices = np.concatenate([self.vertices, self.vertices[ends[cut]].mean(axis=1)])
         new = np.where(cut, count + np.cumsum(cut) - 1, -1)
         (a, b, c), (d, e, f) = self.triangles[chosen].T, new[number[chosen]].T
