@@ -19,24 +19,22 @@ from nipde.physics.finite_elements import FiniteElements
 from nipde.physics.triangles import TriangleConduction, Triangulation, smaller_at_singular_points, triangulated
 
 SEED = 8111
-SYSTEMS, PAIRS = 2, 10
+SYSTEMS, PAIRS = 1, 10
 #: Spacing of triangles, as of `darcy-shapes`, and of the points where responses are judged.
 SPACING, POINTS = 1 / 160, 1 / 20
-TESTS = ("tension", "three loads", "two directions", "plate with hole", "bending")
+TESTS = ("bending", "tension")
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
     """Squares by material, specimens by shape, tests on a bench."""
-    count = 1 if quick else SYSTEMS
+    numbers, first = range(SYSTEMS), slice(1 if quick else None)
     return {
-        "systems": count, "pairs": PAIRS,
+        "systems": SYSTEMS, "pairs": PAIRS,
         "squares": [
-            {"material": family, **_mean([_square(family, number) for number in range(count)])} for family in MATERIALS
+            {"material": kind, **_mean([_square(kind, number) for number in numbers])} for kind in [*MATERIALS][first]
         ],
-        "shapes": [
-            {"shape": kind, **_mean([_shape(kind, number) for number in range(count)])} for kind in SPECIMENS
-        ],
-        "tests": [{"test": test, **_mean([_test(test, number) for number in range(count)])} for test in TESTS],
+        "shapes": [{"shape": kind, **_mean([_shape(kind, one) for one in numbers])} for kind in [*SPECIMENS][first]],
+        "tests": [{"test": test, **_mean([_test(test, one) for one in numbers])} for test in TESTS[first]],
     }  # fmt: skip
 
 

@@ -52,7 +52,8 @@ def truths(measured: dict[str, Any]) -> str:
         (f"{kind}: {one[name]}", *(percent(one[error]) if error in one else "–" for error in kinds))
         for kind, table_of, name in named for one in measured[table_of]
     ]  # fmt: skip
-    return table(head, rows) + f"\nMeans over {measured['systems']} specimens.\n"
+    count = measured["systems"]
+    return table(head, rows) + f"\n{count} specimen{'s' * (count > 1)} each, {measured['pairs']} loads.\n"
 
 
 def outlines(measured: dict[str, Any]) -> str:
