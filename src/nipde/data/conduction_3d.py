@@ -78,8 +78,8 @@ class Conduction3DRecipe(FinerMeshRecipe):
         law = FiniteElements(self.mesh, fine.astype(np.float64))
         responses, residual = self.solved(law, law.moments(self.functions_of(loads, functions, self.mesh)))
         return self.system(
-            mean_around_nodes(fine, self.refine)[None], loads, responses, seed=seed, fine=fine[None],
-            parameters=(float(log_normal), contrast, alpha), diagnostics={"residual": residual},
+            mean_around_nodes(fine, self.refine)[None], loads, responses.astype(self.precision), seed=seed,
+            fine=fine[None], parameters=(float(log_normal), contrast, alpha), diagnostics={"residual": residual},
         )  # fmt: skip
 
     def _material(self, rng: Generator) -> tuple[bool, float, Float[np.ndarray, "x y z"]]:
