@@ -14,6 +14,7 @@ import scipy.sparse as sparse
 from scipy.ndimage import gaussian_filter, shift
 from scipy.sparse.linalg import splu
 
+from nipde.data.finer_mesh import extrapolated
 from nipde.data.plan import Plan
 from nipde.data.recipe import streams
 from nipde.data.reference import MATERIALS, ReferenceDarcyRecipe, load_functions
@@ -44,18 +45,24 @@ def specimen(number: int, seed: int, *, pairs: int, case: str) -> Specimen:
     system_seed = Plan(recipe, number + 1, seed).system_seed(number)
     rng = streams(system_seed)[0]
     fine = MATERIALS[family](rng, recipe.mesh, contrast).astype(np.float64)
-    loads = load_functions(recipe.loads, streams(system_seed)[1], recipe.mesh, pairs)
-    law = FiniteElements(recipe.mesh, fine, ANISOTROPY.get(case, 1.0))
-    solution = _solved(law, loads, case)
-    stated, responses = (recipe.mesh.restrict(field, to=recipe.grid) for field in (loads, solution))
-    return Specimen(stated, responses, fine, recipe.grid)
+    responses = extrapolated(*(_responses(recipe, fine, system_seed, case, elements) for elements in (1, 2)))
+    loads = load_functions(recipe.loads, streams(system_seed)[1], recipe.grid, pairs)
+    return Specimen(loads, responses, fine, recipe.grid)
 
 
 ANISOTROPY = {"anisotropy 1.1": 1.1, "anisotropy 1.5": 1.5}
 
 
+def _responses(recipe: ReferenceDarcyRecipe, fine: Fields, seed: np.uint64, case: str, elements: int) -> Fields:
+    """At the nodes of the data, by so many finite elements along every axis of a cell."""
+    mesh = recipe.mesh.refine(elements)
+    law = FiniteElements(mesh, np.kron(fine, np.ones((elements, elements))), ANISOTROPY.get(case, 1.0))
+    loads = load_functions(recipe.loads, streams(seed)[1], mesh, recipe.pairs)
+    return mesh.restrict(_solved(law, loads, case), to=recipe.grid)
+
+
 def _solved(law: FiniteElements, loads: Fields, case: str) -> Fields:
-    """Responses on the mesh; the loads that act may be others than those that are said."""
+    """Responses on the mesh of a law; the loads that act may be others than those that are said."""
     mesh = law.grid
     moments = law.moments(loads).reshape(len(loads), -1).T
     matrix, free, given = law.stiffness, mesh.unknown.copy(), np.zeros(mesh.size)
