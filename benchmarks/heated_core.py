@@ -16,7 +16,7 @@ from nipde.errors import needing
 #: In metres: radius, height, and the corner of the box around it.
 RADIUS, HEIGHT, CENTRE, LOW = 0.04, 0.12, 0.05, 0.01
 #: Elements across and along the core.
-ACROSS, ALONG = 28, 40
+ELEMENTS = (28, 40)
 #: Width of a heater, and its flux.
 WIDTH, FLUX = 0.02, 2e4
 Field = Callable[..., np.ndarray]
@@ -61,16 +61,18 @@ def material(kind: str, rng: Generator) -> Field:
 
 
 def temperatures(
-    conductivity: Field, heaters: list[Heater], points: Float[np.ndarray, "point 3"]
-) -> Float[np.ndarray, "heater point"]:
+    conductivity: Field, heaters: list[Heater], points: Float[np.ndarray, "point 3"],
+    elements: tuple[int, int] = ELEMENTS,
+) -> Float[np.ndarray, "heater point"]:  # fmt: skip
     """At points, with one heater at a time."""
     with needing("pyamg", extra="data"):
         import pyamg
     import skfem
     from skfem.helpers import dot, grad
 
-    along = [np.linspace(-1, 1, ACROSS + 1), np.linspace(-1, 1, ACROSS + 1), np.linspace(0, 1, ALONG + 1)]
-    square = skfem.MeshHex.init_tensor(*along)
+    across, along = elements
+    sides = np.linspace(-1, 1, across + 1)
+    square = skfem.MeshHex.init_tensor(sides, sides, np.linspace(0, 1, along + 1))
     x, y, z = square.p
     disc = CENTRE + RADIUS * np.stack([x * np.sqrt(1 - y**2 / 2), y * np.sqrt(1 - x**2 / 2)])
     mesh = skfem.MeshHex(np.stack([*disc, LOW + HEIGHT * z]), square.t)

@@ -1,21 +1,25 @@
 """How exact the responses are that estimators are judged by: against those of finer meshes, with the same material.
 
 Relative errors of the responses at the nodes of the data or at camera points, without noise. What stands for exact are
-responses extrapolated from meshes two and four times finer than that of the material, on a bench those of triangles
-half as large.
+responses extrapolated from meshes two and four times finer than that of the material; on a bench those of triangles
+half as large; over three axes those extrapolated from one finer mesh.
 """
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from benchmarks.heated_core import ELEMENTS, KINDS, Heater, material, points_inside, temperatures
 from benchmarks.tension_truth import TRIANGLES as ON_BENCH
 from benchmarks.tension_truth import Row, displacements, lattice_of, loads_of, modulus_of, specimen_of
+from nipde.data.conduction_3d import LOAD_WAVES, Conduction3DRecipe
 from nipde.data.finer_mesh import extrapolated
 from nipde.data.random_specimens import SPECIMENS, outline_case
 from nipde.data.reference import MATERIALS, ReferenceDarcyRecipe, load_functions
 from nipde.grid import Grid
 from nipde.physics.finite_elements import FiniteElements
+from nipde.physics.random_fields import GaussianField
 from nipde.physics.triangles import TriangleConduction, Triangulation, smaller_at_singular_points, triangulated
 
 SEED = 8111
@@ -23,18 +27,26 @@ SYSTEMS, PAIRS = 1, 10
 #: Spacing of triangles, as of `darcy-shapes`, and of the points where responses are judged.
 SPACING, POINTS = 1 / 160, 1 / 20
 TESTS = ("bending", "tension")
+#: Nodes per axis of the benchmarks' cubes, and loads of cubes and of cores, where finer meshes take minutes.
+CUBES, LOADS_3D = (17, 33), 3
+FINER_CORE = (40, 56)
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
-    """Squares by material, specimens by shape, tests on a bench."""
+    """Squares by material, specimens by shape, tests on a bench, cubes and cores."""
     numbers, first = range(SYSTEMS), slice(1 if quick else None)
     return {
-        "systems": SYSTEMS, "pairs": PAIRS,
+        "systems": SYSTEMS, "pairs": PAIRS, "pairs_3d": LOADS_3D,
         "squares": [
             {"material": kind, **_mean([_square(kind, number) for number in numbers])} for kind in [*MATERIALS][first]
         ],
         "shapes": [{"shape": kind, **_mean([_shape(kind, one) for one in numbers])} for kind in [*SPECIMENS][first]],
         "tests": [{"test": test, **_mean([_test(test, one) for one in numbers])} for test in TESTS[first]],
+        "cubes": [
+            {"nodes": nodes, "material": kind, **_cube(nodes, share)}
+            for nodes, (kind, share) in [*product(CUBES, (("two-phase", 0.0), ("log-normal", 1.0)))][first]
+        ],
+        "cores": [{"material": kind, **_core(kind)} for kind in KINDS[first]],
     }  # fmt: skip
 
 
@@ -87,6 +99,29 @@ def _test(test: str, number: int) -> dict[str, float]:
     found = displacements(mesh, modulus, specimen, loads, points)
     exact = displacements(mesh.refined(), np.repeat(modulus, 4), specimen, loads, points)
     return {"triangles of one size": _error(plain, exact), "as they are": _error(found, exact)}
+
+
+def _cube(nodes: int, log_normal_share: float) -> dict[str, float]:
+    """Of `conduction-3d`, contrast 4."""
+    recipe = Conduction3DRecipe(nodes=nodes, log_normal_share=log_normal_share, contrasts=(4.0, 4.0))
+    fine = recipe.draw_material(np.random.default_rng(SEED))[2].astype(np.float64)
+    found = []
+    for elements in (1, 2):
+        law = FiniteElements(recipe.mesh.refine(elements), np.kron(fine, np.ones((elements,) * 3)))
+        loads = GaussianField(2.0, waves=LOAD_WAVES, rms=1.0)
+        functions = loads.sample(law.grid, rng=np.random.default_rng([SEED, 1]), count=LOADS_3D)
+        found.append(law.grid.restrict(law.solve(functions), to=recipe.grid))
+    return {"as they are": _error(found[0], extrapolated(*found))}
+
+
+def _core(kind: str) -> dict[str, float]:
+    """Of `heated_core`, at points up to 0.95 of radius and height."""
+    rng = np.random.default_rng([SEED, KINDS.index(kind)])
+    conductivity, points = material(kind, rng), points_inside(rng, 60, rim=0.95)
+    heaters = [Heater(*rng.uniform((0, 0.02), (6.28, 0.1)).tolist()) for _ in range(LOADS_3D)]
+    coarse, fine = (temperatures(conductivity, heaters, points, size) for size in (ELEMENTS, FINER_CORE))
+    exact = fine + (fine - coarse) / ((FINER_CORE[0] / ELEMENTS[0]) ** 2 - 1)
+    return {"as they are": _error(coarse, exact)}
 
 
 def _error(found: np.ndarray, exact: np.ndarray) -> float:

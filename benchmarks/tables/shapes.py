@@ -52,8 +52,14 @@ def truths(measured: dict[str, Any]) -> str:
         (f"{kind}: {one[name]}", *(percent(one[error]) if error in one else "–" for error in kinds))
         for kind, table_of, name in named for one in measured[table_of]
     ]  # fmt: skip
+    named_3d = [(f"cube of {one['nodes']}³ nodes", one) for one in measured["cubes"]]
+    named_3d += [("core", one) for one in measured["cores"]]
+    rows += [(f"{shape}: {one['material']}", "–", percent(one["as they are"]), "–") for shape, one in named_3d]
     count = measured["systems"]
-    return table(head, rows) + f"\n{count} specimen{'s' * (count > 1)} each, {measured['pairs']} loads.\n"
+    return table(head, rows) + (
+        f"\n{count} specimen{'s' * (count > 1)} each, {measured['pairs']} loads, over three axes "
+        f"{measured['pairs_3d']}.\n"
+    )
 
 
 def outlines(measured: dict[str, Any]) -> str:

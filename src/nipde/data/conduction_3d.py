@@ -73,7 +73,7 @@ class Conduction3DRecipe(FinerMeshRecipe):
 
     def solve(self, rng: Generator, loads: Loads, seed: np.uint64) -> System:
         """Solve on the mesh, restrict to the grid."""
-        log_normal, contrast, fine = self._material(rng)
+        log_normal, contrast, fine = self.draw_material(rng)
         alpha, functions = self._functions(streams(seed)[1])
         law = FiniteElements(self.mesh, fine.astype(np.float64))
         responses, residual = self.solved(law, law.moments(self.functions_of(loads, functions, self.mesh)))
@@ -82,8 +82,8 @@ class Conduction3DRecipe(FinerMeshRecipe):
             fine=fine[None], parameters=(float(log_normal), contrast, alpha), diagnostics={"residual": residual},
         )  # fmt: skip
 
-    def _material(self, rng: Generator) -> tuple[bool, float, Float[np.ndarray, "x y z"]]:
-        """Cells of the mesh; a Gaussian field at their centres, which are every second node of a mesh twice as fine."""
+    def draw_material(self, rng: Generator) -> tuple[bool, float, Float[np.ndarray, "x y z"]]:
+        """Whether log-normal, contrast, cells of the mesh: every second node of a mesh twice as fine is a centre."""
         log_normal = bool(rng.random() < self.log_normal_share)
         low, high = self.contrasts
         contrast = float(low * (high / low) ** rng.random())
