@@ -129,8 +129,9 @@ def measure(
     rows = [row for row in ALL if not only or row.name in only or row.table in only]
     folder = work / "reference"
     folder.mkdir(parents=True, exist_ok=True)
-    kept = (_as_generated(one) for one in (before or {}).values() if "ratios" in one and not _outdated(one))
-    before = {one["name"]: one for one in kept}
+    kept = [_as_generated(one) for one in (before or {}).values() if "ratios" in one]
+    stale = [one for one in kept if _outdated(one)]
+    before = {one["name"]: one for one in kept if not _outdated(one)}
     systems = {"as generated": 0, **BUDGETS[budget]}
     jobs = [(row, number) for number in range(max(systems.values())) for row in rows if number < systems[row.table]]
     # What is interrupted is spread over all tables and rows.
@@ -138,7 +139,8 @@ def measure(
     known = campaign.measured_systems(
         jobs, judged, name=_name, path=_path, folder=folder, before=before, count=workers, progress=progress
     )
-    return recorded(known)
+    again = {(one["table"], one["row"]) for one in known}
+    return recorded([*known, *(one for one in stale if (one["table"], one["row"]) not in again)])
 
 
 def recorded(systems: list[dict[str, Any]]) -> dict[str, Any]:
