@@ -6,6 +6,7 @@ a ball, or a smooth one; where and how much are drawn.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -16,9 +17,11 @@ from nipde.errors import needing
 #: In metres: radius, height, and the corner of the box around it.
 RADIUS, HEIGHT, CENTRE, LOW = 0.04, 0.12, 0.05, 0.01
 #: Elements across and along the core.
-ELEMENTS = (28, 40)
+ELEMENTS = (40, 56)
 #: Width of a heater, and its flux.
 WIDTH, FLUX = 0.02, 2e4
+#: Points per axis of an element where the conductivity is sampled.
+SAMPLES = 6
 Field = Callable[..., np.ndarray]
 KINDS = ("layer", "ball", "smooth")
 
@@ -68,7 +71,7 @@ def temperatures(
     with needing("pyamg", extra="data"):
         import pyamg
     import skfem
-    from skfem.helpers import dot, grad
+    from skfem.helpers import dot, grad, mul
 
     across, along = elements
     sides = np.linspace(-1, 1, across + 1)
@@ -77,7 +80,8 @@ def temperatures(
     disc = CENTRE + RADIUS * np.stack([x * np.sqrt(1 - y**2 / 2), y * np.sqrt(1 - x**2 / 2)])
     mesh = skfem.MeshHex(np.stack([*disc, LOW + HEIGHT * z]), square.t)
     basis = skfem.Basis(mesh, skfem.ElementHex1(), intorder=5)
-    stiffness = skfem.BilinearForm(lambda u, v, w: conductivity(*w.x) * dot(grad(u), grad(v))).assemble(basis)
+    tensor = _homogenised(conductivity, mesh)[..., None]
+    stiffness = skfem.BilinearForm(lambda u, v, w: dot(mul(tensor, grad(u)), grad(v))).assemble(basis)
     outer = square.facets_satisfying(lambda at: np.maximum(np.abs(at[0]), np.abs(at[1])) > 1 - 1e-9, True)
     rim = skfem.FacetBasis(mesh, skfem.ElementHex1(), facets=outer, intorder=5)
     free = np.setdiff1d(np.arange(basis.N), np.flatnonzero(np.isclose(z, 0)))
@@ -87,6 +91,21 @@ def temperatures(
         flows = skfem.LinearForm(lambda v, w, heater=heater: heater(*w.x) * v).assemble(rim)
         one[free] = solver.solve(flows[free], tol=1e-10, accel="cg")
     return np.asarray((probes @ found.T).T)
+
+
+def _homogenised(conductivity: Field, mesh: Any) -> Float[np.ndarray, "3 3 element"]:
+    """Of every element: the harmonic mean along the normal of what interface it has, the arithmetic one across."""
+    middles = (np.arange(SAMPLES) + 0.5) / SAMPLES
+    places = mesh.mapping().F(np.stack(np.meshgrid(middles, middles, middles)).reshape(3, -1))
+    values = conductivity(*places)
+    arithmetic, harmonic = values.mean(-1), 1 / (1 / values).mean(-1)
+    apart = places - places.mean(-1, keepdims=True)
+    moments, rise = (np.einsum(f"iep,{of}->e{to}", apart, other) for of, to, other in
+                     (("jep", "ij", apart), ("ep", "i", values - arithmetic[:, None])))  # fmt: skip
+    normal = np.linalg.solve(moments, rise[..., None])[..., 0]
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+    across = np.einsum("ei,ej->ije", normal, normal)
+    return np.asarray(arithmetic * np.eye(3)[..., None] + (harmonic - arithmetic) * across)
 
 
 def points_inside(rng: Generator, count: int, *, rim: float = 1.0) -> Float[np.ndarray, "point 3"]:

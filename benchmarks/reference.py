@@ -27,7 +27,7 @@ from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.data.plan import Plan
 from nipde.data.reference import Family, LoadKind, ReferenceDarcyRecipe
-from nipde.estimators.inverse.candidate import is_significant
+from nipde.estimators.inverse.candidate import expectation, is_significant
 from nipde.estimators.inverse.material_models import Penalty
 from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
@@ -279,6 +279,7 @@ def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "models": dict(Counter(one["model"] for one in each)),
         **{name: float(np.mean([one[name] for one in each])) for name in means},
         **{name: band_factors.mean_of(name, each) for name in band_factors.HELD},
+        "chi_square_expected": float(np.mean([expectation(one["effective_dof"], one["readings"]) for one in each])),
         "held_out_worst": float(np.max([one["held_out"] for one in each])),
     }  # fmt: skip
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.heated_core import ELEMENTS, KINDS, Heater, material, points_inside, temperatures
 from benchmarks.tension_truth import TRIANGLES as ON_BENCH
 from benchmarks.tension_truth import Row, displacements, lattice_of, loads_of, modulus_of, specimen_of
 from nipde.data.conduction_3d import LOAD_WAVES, Conduction3DRecipe
@@ -27,13 +26,12 @@ SYSTEMS, PAIRS = 1, 10
 #: Spacing of triangles, as of `darcy-shapes`, and of the points where responses are judged.
 SPACING, POINTS = 1 / 160, 1 / 20
 TESTS = ("bending", "tension")
-#: Nodes per axis of the benchmarks' cubes, and loads of cubes and of cores, where finer meshes take minutes.
+#: Nodes per axis of the benchmarks' cubes, and their loads: finer meshes take minutes.
 CUBES, LOADS_3D = (17, 33), 3
-FINER_CORE = (40, 56)
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
-    """Squares by material, specimens by shape, tests on a bench, cubes and cores."""
+    """Squares by material, specimens by shape, tests on a bench, cubes."""
     numbers, first = range(SYSTEMS), slice(1 if quick else None)
     return {
         "systems": SYSTEMS, "pairs": PAIRS, "pairs_3d": LOADS_3D,
@@ -46,7 +44,6 @@ def measure(*, quick: bool) -> dict[str, Any]:
             {"nodes": nodes, "material": kind, **_cube(nodes, share)}
             for nodes, (kind, share) in [*product(CUBES, (("two-phase", 0.0), ("log-normal", 1.0)))][first]
         ],
-        "cores": [{"material": kind, **_core(kind)} for kind in KINDS[first]],
     }  # fmt: skip
 
 
@@ -112,16 +109,6 @@ def _cube(nodes: int, log_normal_share: float) -> dict[str, float]:
         functions = loads.sample(law.grid, rng=np.random.default_rng([SEED, 1]), count=LOADS_3D)
         found.append(law.grid.restrict(law.solve(functions), to=recipe.grid))
     return {"as they are": _error(found[0], extrapolated(*found))}
-
-
-def _core(kind: str) -> dict[str, float]:
-    """Of `heated_core`, at points up to 0.95 of radius and height."""
-    rng = np.random.default_rng([SEED, KINDS.index(kind)])
-    conductivity, points = material(kind, rng), points_inside(rng, 60, rim=0.95)
-    heaters = [Heater(*rng.uniform((0, 0.02), (6.28, 0.1)).tolist()) for _ in range(LOADS_3D)]
-    coarse, fine = (temperatures(conductivity, heaters, points, size) for size in (ELEMENTS, FINER_CORE))
-    exact = fine + (fine - coarse) / ((FINER_CORE[0] / ELEMENTS[0]) ** 2 - 1)
-    return {"as they are": _error(coarse, exact)}
 
 
 def _error(found: np.ndarray, exact: np.ndarray) -> float:

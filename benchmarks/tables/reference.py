@@ -39,12 +39,12 @@ def reference(measured: dict[str, Any]) -> str:
 
 
 def _rows(rows: Rows) -> str:
-    head = ("data", "systems", "held out", "worst system", "mean abs error of log b", "phases", "χ²",
+    head = ("data", "systems", "held out", "worst system", "mean abs error of log b", "phases", "χ² (expected)",
             "responses within bands", "coefficient within bands", "warnings", "models", "seconds")  # fmt: skip
     return table(head, [
         (
             row["row"], row["systems"], percent(row["held_out"]), percent(row["held_out_worst"]),
-            f"{row['log_mean']:.3f}", _phases(row), f"{row['chi_square']:.2f}",
+            f"{row['log_mean']:.3f}", _phases(row), f"{row['chi_square']:.2f} ({row['chi_square_expected']:.2f})",
             _within(row, "within"), _within(row, "material_within"), _share(row["warned"]),
             ", ".join(f"{count} {model}" for model, count in row["models"].items()), f"{row['seconds']:.0f}",
         )

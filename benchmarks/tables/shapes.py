@@ -52,13 +52,13 @@ def truths(measured: dict[str, Any]) -> str:
         (f"{kind}: {one[name]}", *(percent(one[error]) if error in one else "–" for error in kinds))
         for kind, table_of, name in named for one in measured[table_of]
     ]  # fmt: skip
-    named_3d = [(f"cube of {one['nodes']}³ nodes", one) for one in measured["cubes"]]
-    named_3d += [("core", one) for one in measured["cores"]]
-    rows += [(f"{shape}: {one['material']}", "–", percent(one["as they are"]), "–") for shape, one in named_3d]
+    rows += [
+        (f"cube of {one['nodes']}³ nodes: {one['material']}", "–", percent(one["as they are"]), "–")
+        for one in measured["cubes"]
+    ]
     count = measured["systems"]
     return table(head, rows) + (
-        f"\n{count} specimen{'s' * (count > 1)} each, {measured['pairs']} loads, over three axes "
-        f"{measured['pairs_3d']}.\n"
+        f"\n{count} specimen{'s' * (count > 1)} each, {measured['pairs']} loads, in cubes {measured['pairs_3d']}.\n"
     )
 
 

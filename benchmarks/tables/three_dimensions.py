@@ -30,12 +30,12 @@ def three_dimensions(measured: dict[str, Any]) -> str:
 def sensors_3d(measured: dict[str, Any]) -> str:
     """Output error, row by row."""
     rows = [
-        (row["shape"], row["kind"], str(row["systems"]), percent(row["held_out"]), _number(row["log_error"]),
-         _number(row["log_median"]), percent(row["responses_within"]), percent(row["material_within"]),
-         f"{row['chi_square']:.2f}", f"{row['seconds']:.0f} s")
+        (row["shape"], row["kind"], str(row["systems"]), _share(row.get("data_error")), percent(row["held_out"]),
+         _number(row["log_error"]), _number(row["log_median"]), percent(row["responses_within"]),
+         percent(row["material_within"]), f"{row['chi_square']:.2f}", f"{row['seconds']:.0f} s")
         for row in measured["rows"] if row["systems"]
     ]  # fmt: skip
-    head = ("specimen", "material", "systems", "held-out error", "mean error of log b", "median",
+    head = ("specimen", "material", "systems", "error of the data", "held-out error", "mean error of log b", "median",
             "responses within bands", "log b within bands", "χ²", "processor time")  # fmt: skip
     pairs = measured["pairs"]
     return table(head, rows) + (
