@@ -35,7 +35,7 @@ from benchmarks.tables.retained_modes import retained_modes, sampled_nodes
 from benchmarks.tables.shapes import outlines, shapes, specimens, truths
 from benchmarks.tables.solids import solids
 from benchmarks.tables.solvers import physics, random_fields, solves
-from benchmarks.tables.three_dimensions import sensors_3d, three_dimensions
+from benchmarks.tables.three_dimensions import cores, sensors_3d, three_dimensions
 from benchmarks.tables.training import interruptions, processes, spread, spread_gated, throughput
 from benchmarks.tables.uncertainty import uncertainty
 
@@ -91,6 +91,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "posterior": posterior,
     "posterior-coverage": coverage,
     "sensors-3d": sensors_3d,
+    "cores": cores,
     "three-dimensions": three_dimensions,
     "darcy-trial": darcy,
     "darcy-quick": darcy,

@@ -28,20 +28,28 @@ def three_dimensions(measured: dict[str, Any]) -> str:
 
 
 def sensors_3d(measured: dict[str, Any]) -> str:
-    """Output error, row by row."""
+    """Output error in a cube."""
+    rows = [row for row in measured["rows"] if row.get("shape", "cube") == "cube"]  # records once held cores, too
+    return _sensors({**measured, "rows": rows}, f"{measured['pairs']['cube']} loads")
+
+
+def cores(measured: dict[str, Any]) -> str:
+    """Output error in a core."""
+    return _sensors(measured, f"{measured['heaters']} heaters", "error of the data")
+
+
+def _sensors(measured: dict[str, Any], loads: str, *more: str) -> str:
     rows = [
-        (row["shape"], row["kind"], str(row["systems"]), _share(row.get("data_error")), percent(row["held_out"]),
+        (row["kind"], str(row["systems"]), *(percent(row["data_error"]) for _ in more), percent(row["held_out"]),
          _number(row["log_error"]), _number(row["log_median"]), percent(row["responses_within"]),
          percent(row["material_within"]), f"{row['chi_square']:.2f}", f"{row['seconds']:.0f} s")
         for row in measured["rows"] if row["systems"]
     ]  # fmt: skip
-    head = ("specimen", "material", "systems", "error of the data", "held-out error", "mean error of log b", "median",
+    head = ("material", "systems", *more, "held-out error", "mean error of log b", "median",
             "responses within bands", "log b within bands", "χ²", "processor time")  # fmt: skip
-    pairs = measured["pairs"]
     return table(head, rows) + (
-        f"\n{measured['sensors']} sensors, noise {percent(measured['noise'])}, {pairs['cube']} loads in the cube and "
-        f"{pairs['core']} heaters at the core; bands of {percent(measured['level'])}, from the posterior alone: they "
-        "are not calibrated over three axes.\n"
+        f"\n{measured['sensors']} sensors, noise {percent(measured['noise'])}, {loads}; bands of "
+        f"{percent(measured['level'])}, from the posterior alone: they are not calibrated over three axes.\n"
     )
 
 

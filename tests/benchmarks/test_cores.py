@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from benchmarks import sensors_3d
+from benchmarks import cores
 from benchmarks.heated_core import CENTRE, HEIGHT, LOW, RADIUS, Heater, material, points_inside, temperatures
 from nipde.estimators.inverse import sensor_inversion
 
@@ -35,10 +35,10 @@ def test_interfaces_may_cut_elements(kind):
 
 
 def test_a_layer_is_found_with_bands_that_hold(monkeypatch):
-    monkeypatch.setattr(sensors_3d, "temperatures", partial(temperatures, elements=(28, 40)))
+    monkeypatch.setattr(cores, "temperatures", partial(temperatures, elements=(28, 40)))
     monkeypatch.setattr(sensor_inversion, "MATERIAL_3D", 8)
     monkeypatch.setattr(sensor_inversion, "SOLVER_3D", 20)
-    row = sensors_3d.core("layer", 0)
+    row = cores.core("layer", 0)
     assert row["model"] == "2 phases"
     assert row["held_out"] < 0.01
     assert row["log_median"] < 0.02
