@@ -61,7 +61,7 @@ def core(kind: str, number: int) -> dict[str, Any]:
     grid = Grid(tuple(Axis(nodes, length, Neumann()) for nodes, length in zip((11, 11, 15), lengths, strict=True)))
     inside = _within(grid)
     nodes = np.stack([x[inside] for x in grid.coordinates], axis=-1)
-    exact = temperatures(conductivity, heaters + held_out, np.concatenate([points, nodes]))
+    exact = temperatures(conductivity, heaters + held_out, np.concatenate([points, nodes]), ELEMENTS)
     coarser = temperatures(conductivity, heaters, points, COARSER)
     readings, (truth, at_nodes) = exact[: len(heaters), :SENSORS], np.hsplit(exact[len(heaters) :], [SENSORS])
     noise = NOISE * float(np.sqrt(np.mean(readings**2)))

@@ -1,7 +1,5 @@
 """Output error on a core whose temperatures come from scikit-fem, on a mesh that follows its rim."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -35,11 +33,13 @@ def test_interfaces_may_cut_elements(kind):
 
 
 def test_a_layer_is_found_with_bands_that_hold(monkeypatch):
-    monkeypatch.setattr(cores, "temperatures", partial(temperatures, elements=(28, 40)))
+    monkeypatch.setattr(cores, "ELEMENTS", (28, 40))
+    monkeypatch.setattr(cores, "COARSER", (20, 28))
     monkeypatch.setattr(sensor_inversion, "MATERIAL_3D", 8)
     monkeypatch.setattr(sensor_inversion, "SOLVER_3D", 20)
     row = cores.core("layer", 0)
     assert row["model"] == "2 phases"
+    assert row["data_error"] < 0.001
     assert row["held_out"] < 0.01
     assert row["log_median"] < 0.02
     assert min(row["responses_within"], row["material_within"]) > 0.8
