@@ -1,4 +1,4 @@
-"""Which fits of solids have calibrated bands, why others have none, and that few specimens narrow nothing."""
+"""Which fits have calibrated bands, why others have none, and that few specimens narrow nothing."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from benchmarks.band_factors import FEWEST_SOLIDS, of_solids
 from benchmarks.reference import SHARES
-from nipde.estimators.inverse.band_factors import LEVELS, SolidCase, solid_factors
+from nipde.estimators.inverse.band_factors import LEVELS, Case, SolidCase, factors_of, solid_factors
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,20 @@ def test_factors_rise_with_the_level_and_narrow_nothing(model):
 
 def test_two_and_three_phases_are_one_kind():
     assert solid_factors(SolidCase("2 phases", 800, 0.01)) == solid_factors(SolidCase("3 phases", 800, 0.01))
+
+
+@pytest.mark.parametrize("sensors", [30, 361])
+@pytest.mark.parametrize("model", ["2 phases", "3 phases", "smooth", "layers"])
+def test_noise_of_calibrated_cases_is_low_usual_or_high(model, sensors):
+    for noise in (0.0, 0.01, 0.05):
+        assert Case(model, 10, sensors, noise).outside == ()
+    names = [Case(model, 10, sensors, noise).stratum for noise in (0.0, 0.01, 0.05)]
+    assert len(set(names)) == {"smooth": 2, "layers": 1}.get(model, 3)
+
+
+def test_interfaces_seen_through_much_noise_have_wider_bands_than_the_posterior():
+    usual, much = (factors_of(Case("2 phases", 50, 361, noise))[1] for noise in (0.01, 0.05))
+    assert (much > usual).all()
 
 
 def specimens(count, scale):

@@ -17,8 +17,8 @@ from torch import Tensor
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 #: Of the calibration systems: pairs, sensors at least, and noise as a share of the readings at most.
 FEWEST_PAIRS, FEWEST_SENSORS, MOST_NOISE = 5, 20, 0.06
-#: Below so many sensors they are few; below this share of the readings the noise is low.
-FEW, LOW = 60, 0.003
+#: Below so many sensors they are few; noise is low below this share of the readings, and high for phases above that.
+FEW, LOW, HIGH = 60, 0.003, 0.02
 #: Calibration systems on shapes have at least this noise, pairs and sensors.
 LEAST_NOISE, PAIRS_ON_SHAPES, SENSORS_ON_SHAPES = 0.0009, 20, 25
 #: Calibration specimens that are plane solids: readings at least, and the range of their noise.
@@ -49,7 +49,8 @@ class Case:
             return f"{model}, {sensors} sensors, on a shape"
         if model == "layers":
             return f"{model}, {sensors} sensors"
-        return f"{model}, {sensors} sensors, {'low' if self.noise < LOW else 'usual'} noise"
+        high = model == "phases" and self.noise >= HIGH
+        return f"{model}, {sensors} sensors, {'low' if self.noise < LOW else 'high' if high else 'usual'} noise"
 
     @property
     def outside(self) -> tuple[str, ...]:
