@@ -94,18 +94,18 @@ def temperatures(
 
 
 def _homogenised(conductivity: Field, mesh: Any) -> Float[np.ndarray, "3 3 element"]:
-    """Of every element: the harmonic mean along the normal of what interface it has, the arithmetic one across."""
+    """Of every element: the harmonic mean along the normal of an interface, the arithmetic one in its plane."""
     middles = (np.arange(SAMPLES) + 0.5) / SAMPLES
     places = mesh.mapping().F(np.stack(np.meshgrid(middles, middles, middles)).reshape(3, -1))
     values = conductivity(*places)
     arithmetic, harmonic = values.mean(-1), 1 / (1 / values).mean(-1)
     apart = places - places.mean(-1, keepdims=True)
-    moments, rise = (np.einsum(f"iep,{of}->e{to}", apart, other) for of, to, other in
-                     (("jep", "ij", apart), ("ep", "i", values - arithmetic[:, None])))  # fmt: skip
+    moments = np.einsum("iep,jep->eij", apart, apart)
+    rise = np.einsum("iep,ep->ei", apart, values - arithmetic[:, None])
     normal = np.linalg.solve(moments, rise[..., None])[..., 0]
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
-    across = np.einsum("ei,ej->ije", normal, normal)
-    return np.asarray(arithmetic * np.eye(3)[..., None] + (harmonic - arithmetic) * across)
+    along_normal = np.einsum("ei,ej->ije", normal, normal)
+    return np.asarray(arithmetic * np.eye(3)[..., None] + (harmonic - arithmetic) * along_normal)
 
 
 def points_inside(rng: Generator, count: int, *, rim: float = 1.0) -> Float[np.ndarray, "point 3"]:
