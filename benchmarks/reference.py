@@ -39,7 +39,7 @@ CALIBRATION_SEED = 3041
 #: Systems of every row, by budget and table.
 BUDGETS = {
     "quick": {"rows": 1, "strata": 0, "calibration": 0, "misspecified": 0, "penalties": 0},
-    "standard": {"rows": 50, "strata": 1, "calibration": 1, "misspecified": 20, "penalties": 1},
+    "standard": {"rows": 50, "strata": 1, "calibration": 2, "misspecified": 20, "penalties": 1},
     "long": {"rows": 50, "strata": 5, "calibration": 5, "misspecified": 20, "penalties": 10},
 }
 QUERIES = 15
