@@ -22,10 +22,11 @@ from benchmarks.peak_memory import status
 from benchmarks.resumed import resumed
 from benchmarks.timing import exponent, in_fresh_process
 from nipde.context.sensors import Sensors
+from nipde.estimators.inverse.linearised_readings import Linearised
 from nipde.estimators.inverse.low_rank_posterior import SMALLEST, LowRankPosterior
 from nipde.estimators.inverse.material_models import MaternField
 from nipde.estimators.inverse.matern_covariance import MaternCovariance
-from nipde.estimators.inverse.output_error import Linearised, LinkSolver, SensorSystem
+from nipde.estimators.inverse.output_error import LinkSolver, SensorSystem
 from nipde.estimators.inverse.reading_jacobian import ReadingJacobian, jacobian_of
 from nipde.grid import Grid
 from nipde.physics.random_fields import GaussianField

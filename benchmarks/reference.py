@@ -1,8 +1,7 @@
 """Sensors to material on reference data: finite elements eight times finer, materials with details below the grid.
 
-Tables: `rows` by family, loads, pairs, noise and sensors, of responses extrapolated from two meshes; `as generated`,
-what was measured of these rows before, with the error of one mesh; `strata`, all of them crossed; `calibration`, the
-same strata with other seeds, from which the factors of bands come (`benchmarks.band_factors`);
+Responses are extrapolated from two meshes. Tables: `rows` by family, loads, pairs, noise and sensors; `strata`, all of
+them crossed; `calibration`, the same strata with other seeds, from which the factors of bands come (`band_factors`);
 `misspecified`, measurements that differ from what is said of them; `penalties`, classical penalties on the same grids
 and sensors. Every system is one job that leaves a file: an interrupted campaign goes on, and tables grow evenly. Errors
 are against the solver's own mesh: held-out responses without noise, and the coefficient in every cell of it.
@@ -83,12 +82,6 @@ ROWS = (
     Row("30 sensors, 10 pairs", sensors=30, pairs=10),
     Row("25 points, 8 wells", family="log-normal", loads="wells", pairs=8, sensors=25),
 )  # fmt: skip
-#: Rows whose errors are several times those of responses that are not extrapolated (`truths`).
-ROUGHER = (
-    "log-normal", "log-normal, 10 pairs", "5 % noise", "36 sensors", "30 sensors, 10 pairs", "25 points, 8 wells",
-)  # fmt: skip
-#: Tables whose systems with little noise are measured again where their responses were not extrapolated.
-AGAIN = ("strata", "calibration")
 FAMILIES: tuple[Family, ...] = ("two-phase", "log-normal", "circles", "voronoi", "stripes", "three-phase")
 
 
@@ -117,8 +110,7 @@ PENALTIES = tuple(
     for family, (pairs, noise, sensors), penalty
     in product(FAMILIES, SETTINGS, COMPARED)
 )  # fmt: skip
-BEFORE = tuple(replace(row, table="as generated") for row in ROWS if row.name not in ROUGHER)
-ALL = (*ROWS, *BEFORE, *STRATA, *CALIBRATION, *MISSPECIFIED, *PENALTIES)
+ALL = (*ROWS, *STRATA, *CALIBRATION, *MISSPECIFIED, *PENALTIES)
 
 
 def measure(
@@ -129,10 +121,10 @@ def measure(
     rows = [row for row in ALL if not only or row.name in only or row.table in only]
     folder = work / "reference"
     folder.mkdir(parents=True, exist_ok=True)
-    kept = [_as_generated(one) for one in (before or {}).values() if "ratios" in one]
+    kept = [one for one in (before or {}).values() if "ratios" in one]
     stale = [one for one in kept if _outdated(one)]
     before = {one["name"]: one for one in kept if not _outdated(one)}
-    systems = {"as generated": 0, **BUDGETS[budget]}
+    systems = BUDGETS[budget]
     jobs = [(row, number) for number in range(max(systems.values())) for row in rows if number < systems[row.table]]
     # What is interrupted is spread over all tables and rows.
     jobs.sort(key=lambda job: (job[1] + crc32(job[0].name.encode()) / 2**32) / systems[job[0].table])
@@ -179,7 +171,7 @@ def judged(row: Row, number: int, folder: Path) -> str:
         "table": row.table,
         "row": row.name,
         "seconds": round(seconds, 2),
-        "extrapolated": True,
+        "trust_region": True,
         **assessed(kernel, experiment),
     }
     write_bytes(_path(folder, row, number), json.dumps(found).encode())
@@ -284,17 +276,13 @@ def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _as_generated(one: dict[str, Any]) -> dict[str, Any]:
-    """In the table of that name, if responses were not extrapolated and errors are not several times theirs."""
-    if one["table"] != "rows" or one.get("extrapolated", False) or one["row"] in ROUGHER:
-        return one
-    return {**one, "table": "as generated", "name": one["name"].replace("rows:", "as generated:", 1)}
-
-
 def _outdated(one: dict[str, Any]) -> bool:
-    """Of responses that were not extrapolated, whose error is not small beside the noise or the error of the law."""
-    quiet = one["table"] in AGAIN and one["noise"] < 0.005 * one["size"]
-    return not one.get("extrapolated", False) and (one["table"] == "misspecified" or quiet)
+    """Measured before steps were bounded by trust regions, and another since: phases, whose minima were not reached.
+
+    So are readings with little noise of responses that were not extrapolated. They stay until their row has others.
+    """
+    quiet = one["noise"] < 0.005 * one["size"] and "extrapolated" not in one
+    return "trust_region" not in one and (quiet or one["model"] not in SMOOTH)
 
 
 def _around(mask: np.ndarray) -> np.ndarray:

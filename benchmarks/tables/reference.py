@@ -18,7 +18,6 @@ def reference(measured: dict[str, Any]) -> str:
         by_table.setdefault(row["table"], []).append(row)
     parts = {
         "rows": _rows,
-        "as generated": _as_generated,
         "misspecified": _misspecified,
         "strata": _strata,
         "penalties": _penalties,
@@ -50,11 +49,6 @@ def _rows(rows: Rows) -> str:
         )
         for row in rows
     ])  # fmt: skip
-
-
-def _as_generated(rows: Rows) -> str:
-    lead = "The same rows as measured before, on responses of one mesh, with their error:\n\n"
-    return lead + _rows(rows)
 
 
 def _phases(row: dict[str, Any]) -> str:

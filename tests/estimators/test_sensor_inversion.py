@@ -105,7 +105,7 @@ def test_a_warm_start_at_the_fit_to_some_pairs_ends_at_the_fit_to_all(family, se
     one, other = warm.laws[0].summary, cold.laws[0].summary
     assert (one["model"], one["readings"]) == (other["model"], other["readings"])
     # The solver's error, a part of the deviations, is estimated at another material: by some percent.
-    assert one["chi_square"] == pytest.approx(other["chi_square"], rel=0.08)
+    assert one["chi_square"] == pytest.approx(other["chi_square"], rel=0.1)
     assert error(warm, held_out) < 1.1 * error(cold, held_out)
 
 

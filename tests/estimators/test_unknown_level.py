@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nipde.estimators.inverse import output_error
+from nipde.estimators.inverse import linearised_readings
 from nipde.estimators.inverse.inverse_problem import InverseProblem
 from nipde.estimators.inverse.material_models import MaternField
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
@@ -54,5 +54,5 @@ def test_few_readings_have_the_curvature_of_many(pairs, monkeypatch):
     problem = problem.with_errors_beside(model, parameters).with_noise(np.full((6, 3), 0.002))
     near = problem.coarse.linearised(model, parameters)
     exact = near.curvature(problem.fine.system)
-    monkeypatch.setattr(output_error, "FEW", 0)
+    monkeypatch.setattr(linearised_readings, "FEW", 0)
     np.testing.assert_allclose(exact, near.curvature(problem.fine.system), atol=1e-9 * np.abs(exact).max())

@@ -188,8 +188,8 @@ class Pairs:
 
     def _check_mask(self, mask: Tensor) -> None:
         try:
-            fits = torch.broadcast_shapes(mask.shape, self.responses.shape) == self.responses.shape
-        except RuntimeError:
+            fits = np.broadcast_shapes(mask.shape, self.responses.shape) == self.responses.shape
+        except ValueError:
             fits = False
         if mask.dtype != torch.bool or not fits:
             raise ShapeError(

@@ -68,8 +68,8 @@ class SensorPairs:
         if self.noise is not None:
             noise = torch.as_tensor(self.noise, dtype=torch.float64)
             try:
-                fits = torch.broadcast_shapes(noise.shape, wanted) == wanted
-            except RuntimeError:
+                fits = np.broadcast_shapes(noise.shape, wanted) == wanted
+            except ValueError:
                 fits = False
             if not fits or not bool((noise >= 0).all()):
                 raise PairsError(

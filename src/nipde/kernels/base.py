@@ -248,8 +248,8 @@ class Kernel(Predictor):
 
     def _check_composition(self, inner: "Kernel") -> None:
         try:
-            torch.broadcast_shapes(inner.batch, self.batch)
-        except RuntimeError:
+            np.broadcast_shapes(inner.batch, self.batch)
+        except ValueError:
             raise KernelError(
                 "kernels do not compose", expected=f"systems {self.batch}", got=inner.batch, remedy="match the batches"
             ) from None

@@ -49,7 +49,7 @@ class LinearElasticKernel(KernelOfLaws[ElasticBody]):
 
     def each(self, loads: Tensor, answer: Callable[[ElasticBody, np.ndarray], np.ndarray]) -> Tensor:
         """Answers of every body to its loads, times its factor."""
-        batch = torch.broadcast_shapes(self.batch, loads.shape[:-4])
+        batch = np.broadcast_shapes(self.batch, loads.shape[:-4])
         shape = (*batch, *loads.shape[-4:])
         fields = loads.detach().double().cpu().expand(shape).reshape(-1, *shape[-4:]).numpy()
         responses = [answer(body, own) for body, own in zip(self._laws_of(batch), fields, strict=True)]

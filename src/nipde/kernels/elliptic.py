@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -42,7 +43,7 @@ class EllipticKernel(SolvedKernel):
         """One solve per load."""
         place = -self.grid.dimension - 1
         moments = self._weighted(loads).squeeze(place)
-        batch = torch.broadcast_shapes(self.batch, moments.shape[:place])
+        batch = np.broadcast_shapes(self.batch, moments.shape[:place])
         moments = moments.expand(*batch, *moments.shape[place:])
         # Flattened to systems × pairs; a kernel that several batches of loads share is factored for each of them.
         right = moments.reshape(-1, *moments.shape[place:])

@@ -49,7 +49,7 @@ class LawKernel(KernelOfLaws[Law]):
     def predict(self, loads: Fields) -> Fields:
         """One solve per load; differentiable in the loads and the factor."""
         space = self.grid.dimension + 2
-        batch = torch.broadcast_shapes(self.batch, loads.shape[:-space])
+        batch = np.broadcast_shapes(self.batch, loads.shape[:-space])
         moments = self._weighted(loads).expand(*batch, *loads.shape[-space:])
         return _solve(moments, self._laws_of(batch), self.transposed) * self._per_system(space)
 

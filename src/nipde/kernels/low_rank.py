@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
-import torch
+import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
@@ -46,7 +46,7 @@ class FactoredKernel(Kernel):
     def _of(self, left: Tensor, right: Tensor) -> Self:
         """Factors of one system are shared by the batch of the others."""
         place = -self.grid.dimension - 2
-        batch = torch.broadcast_shapes(left.shape[:place], right.shape[:place])
+        batch = np.broadcast_shapes(left.shape[:place], right.shape[:place])
         left, right = (field.expand(*batch, *field.shape[place:]) for field in (left, right))
         return replace(self, left=left, right=right)
 

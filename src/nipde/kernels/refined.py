@@ -226,7 +226,7 @@ class RefinedKernel(KernelOfLaws[RefinedLaw]):
 
     def _answered(self, loads: Fields, answer: Callable[[RefinedLaw, Loads], Loads]) -> Fields:
         space = self.grid.dimension + 2
-        batch = torch.broadcast_shapes(self.batch, loads.shape[:-space])
+        batch = np.broadcast_shapes(self.batch, loads.shape[:-space])
         laws = self._laws_of(batch)
         full = loads.expand(*batch, *loads.shape[-space:]).to(self.factor)
         right = full.detach().cpu().double().reshape(len(laws), -1, *self.grid.shape).numpy()

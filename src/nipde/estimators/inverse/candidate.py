@@ -8,9 +8,11 @@ import numpy as np
 import scipy.linalg as dense
 from jaxtyping import Float
 
+from nipde.estimators.inverse.linearised_readings import Linearised
 from nipde.estimators.inverse.marginal_prior import MarginalPrior
 from nipde.estimators.inverse.material_models import MaterialModel
-from nipde.estimators.inverse.output_error import Fit, Linearised, Values
+from nipde.estimators.inverse.output_error import Fit
+from nipde.estimators.inverse.readings import Values
 
 if TYPE_CHECKING:
     from nipde.estimators.inverse.inverse_problem import InverseProblem
@@ -32,6 +34,13 @@ def is_significant(chi_square: float, *, effective_dof: float, count: int) -> bo
     """Whether χ² is above its expectation by more than chance."""
     excess = log(max(chi_square, 1e-9) / expectation(effective_dof, count))
     return excess > SIGNIFICANT * sqrt(2 / count)
+
+
+def trace_of_quotient(matrix: Float[np.ndarray, "row row"], root: Float[np.ndarray, "row row"]) -> float:
+    """tr (L Lᵀ)⁻¹ M of a symmetric M, by the lower triangle of the inverse; L is overwritten."""
+    inverse = dense.lapack.dpotri(root, lower=1, overwrite_c=1)[0]
+    lower = np.tri(len(root), dtype=bool)
+    return float(2 * np.sum(inverse * matrix, where=lower) - np.diag(inverse) @ np.diag(matrix))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +100,7 @@ class Candidate:
             self.fit, model=model, parameters=moved, penalty=model.penalty(moved),
             chi_square=self.fit.chi_square + 2 * float(misfit) / self.count,
         )  # fmt: skip
-        inverse = np.tril(dense.lapack.dpotri(root, lower=1)[0])
-        of_parameters = 2 * np.sum(inverse * self.curvature) - np.diag(inverse) @ np.diag(self.curvature)
-        effective_dof = float(of_parameters) + self.problem.nuisance_dof
+        effective_dof = trace_of_quotient(self.curvature, root) + self.problem.nuisance_dof
         return replace(self, fit=fit, precision=other.precision, effective_dof=effective_dof)
 
     @property

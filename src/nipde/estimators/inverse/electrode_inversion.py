@@ -17,11 +17,12 @@ from jaxtyping import Float, Int
 from nipde.context.electrode_tests import ElectrodeTests
 from nipde.discretisation.interpolation import multilinear
 from nipde.estimators.inverse.electrode_solver import ElectrodeSolver, ElectrodeSystem, combined, system_of
+from nipde.estimators.inverse.linearised_readings import Linearised
 from nipde.estimators.inverse.material_grid import material_grid
 from nipde.estimators.inverse.material_models import Homogeneous, Parameters
 from nipde.estimators.inverse.nuisance import LinearErrors
-from nipde.estimators.inverse.output_error import Linearised, Values
 from nipde.estimators.inverse.plateaus import Plateaus, phase_of
+from nipde.estimators.inverse.readings import Values
 from nipde.physics.triangles import triangulated
 
 #: φ at points.

@@ -18,7 +18,8 @@ from nipde.discretisation.interpolation import multilinear
 from nipde.discretisation.links import factorised
 from nipde.discretisation.parts import Terminal
 from nipde.estimators.inverse.material_models import MaterialModel, Parameters
-from nipde.estimators.inverse.output_error import Readings, Solver, Values
+from nipde.estimators.inverse.output_error import Solver
+from nipde.estimators.inverse.readings import Readings, Values
 from nipde.grid import Grid
 from nipde.physics.triangles import Triangulation
 

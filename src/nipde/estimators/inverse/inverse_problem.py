@@ -12,7 +12,7 @@ from jaxtyping import Float
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.discretisation.interpolation import Interpolation, isolated
 from nipde.errors import PairsError
-from nipde.estimators.inverse.candidate import Candidate
+from nipde.estimators.inverse.candidate import Candidate, trace_of_quotient
 from nipde.estimators.inverse.marginal_prior import MarginalPrior
 from nipde.estimators.inverse.material_models import MaterialModel, MaternField, Parameters
 from nipde.estimators.inverse.nuisance import (
@@ -23,15 +23,8 @@ from nipde.estimators.inverse.nuisance import (
     bearing_outliers,
     usual_size,
 )  # fmt: skip
-from nipde.estimators.inverse.output_error import (
-    Fit,
-    LinkSolver,
-    Readings,
-    SensorSystem,
-    Solver,
-    Values,
-    fit,
-)  # fmt: skip
+from nipde.estimators.inverse.output_error import Fit, LinkSolver, SensorSystem, Solver, fit
+from nipde.estimators.inverse.readings import Readings, Values
 from nipde.grid import Grid
 
 #: The error of a solver falls at least with this power of the spacing.
@@ -301,8 +294,8 @@ class InverseProblem:
         near = self.coarse.linearised(model, state.parameters)
         curvature = near.curvature(self.fine.system)
         precision = MarginalPrior.of(model, state.parameters, near.active).precision
-        held = np.trace(dense.solve(curvature + precision, precision, assume_a="pos"))
-        effective_dof = len(curvature) - float(held) + self.nuisance_dof
+        root = np.asarray(dense.cholesky(curvature + precision, lower=True, check_finite=False))
+        effective_dof = len(curvature) - trace_of_quotient(precision, root) + self.nuisance_dof
         return Candidate(self, state, near, curvature, precision, effective_dof)
 
 

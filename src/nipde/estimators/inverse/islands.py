@@ -18,6 +18,8 @@ from nipde.estimators.inverse.material_models import Parameters
 SMALL = 0.01
 #: If the readings ask for some of them, so many, the smallest first, are tried one by one.
 MOST = 12
+#: Without all of them, the fit is given up if χ² is larger by this after so many steps.
+HOPELESS, FIRST = 1.2, 3
 #: Nodes around an island where its level set changes.
 BESIDE = 2
 
@@ -28,7 +30,10 @@ def without_islands(found: Candidate, *, steps: int) -> Candidate:
     """Fitted again without islands as long as the criterion falls: without all of them, else without those alone."""
     model = found.fit.model
     while isinstance(model, LevelSetPhases) and (islands := islands_of(model, found.fit.parameters)):
-        fewer = found.problem.candidate(model, filled(model, found.fit.parameters, islands), steps=steps)
+        begun = found.problem.minimised(model, filled(model, found.fit.parameters, islands), steps=FIRST)
+        if begun.chi_square > HOPELESS * found.fit.chi_square:
+            return _without_some(found, model, islands, steps=steps)
+        fewer = found.problem.candidate(model, begun.parameters, steps=steps)
         if fewer.criterion >= found.criterion:
             return _without_some(found, model, islands, steps=steps)
         found = fewer

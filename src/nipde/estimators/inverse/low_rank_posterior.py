@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float
 
 from nipde.errors import ShapeError
-from nipde.estimators.inverse.output_error import Readings
 from nipde.estimators.inverse.randomised_eigenpairs import Eigenpairs, eigenpairs
 from nipde.estimators.inverse.reading_jacobian import ReadingJacobian
+from nipde.estimators.inverse.readings import Readings
 from nipde.estimators.inverse.whitened_readings import WhitenedReadings
 from nipde.grid import Grid
 

@@ -17,10 +17,11 @@ from nipde.context.sensors import Sensors
 from nipde.discretisation.domain import load_moments
 from nipde.errors import KernelError
 from nipde.estimators.inverse.inverse_problem import resampled
+from nipde.estimators.inverse.linearised_readings import Linearised
 from nipde.estimators.inverse.low_rank_posterior import SMALLEST, Fields, LowRankPosterior
 from nipde.estimators.inverse.material_models import MaternField
 from nipde.estimators.inverse.matern_covariance import MaternCovariance
-from nipde.estimators.inverse.output_error import Linearised, LinkSolver
+from nipde.estimators.inverse.output_error import LinkSolver
 from nipde.estimators.inverse.reading_jacobian import JacobianByGreens, jacobian_of
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
 from nipde.grid import Grid

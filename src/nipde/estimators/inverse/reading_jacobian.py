@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from jaxtyping import Float
 
-from nipde.estimators.inverse.output_error import Linearised
+from nipde.estimators.inverse.linearised_readings import Linearised
 
 #: Green's functions take at most so many bytes; with more sensors than this, solves are faster as well.
 MOST_BYTES, MOST_SENSORS = 2**31, 1000

@@ -29,7 +29,8 @@ from nipde.estimators.inverse.load_errors import load_errors
 from nipde.estimators.inverse.material_grid import material_grid
 from nipde.estimators.inverse.material_models import Homogeneous, MaterialModel, Parameters
 from nipde.estimators.inverse.nuisance import LinearErrors, NuisanceKind
-from nipde.estimators.inverse.output_error import Readings, Solver, Values
+from nipde.estimators.inverse.output_error import Solver
+from nipde.estimators.inverse.readings import Readings, Values
 from nipde.grid import Grid
 from nipde.physics.plane_elements import PlaneElements, rigid_motions, stiffness_factors
 from nipde.physics.triangles import smaller_at_singular_points, triangulated

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from nipde.estimators.inverse.output_error import Readings
+from nipde.estimators.inverse.readings import Readings
 
 OfReadings = Float[np.ndarray, "column sensor pair"]
 
