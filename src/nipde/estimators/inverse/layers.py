@@ -39,6 +39,7 @@ STEP = 3.0
 class AlongOneDirection(MaterialModel):
     """The first parameter is the angle α from `angle` on, as a shift at the box's corners in spacings."""
 
+    damped: ClassVar[bool] = True
     #: α where the first parameter is 0.
     angle: float = 0.0
 

@@ -34,6 +34,7 @@ class LevelSetPhases(MaterialModel):
 
     #: Far from interfaces level sets stay as they are: there is nothing to extrapolate.
     extrapolates: ClassVar[bool] = False
+    damped: ClassVar[bool] = True
     interfaces: int = 1
     #: λ.
     stiffness: float = 0.1

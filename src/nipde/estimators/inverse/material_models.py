@@ -40,6 +40,9 @@ class MaterialModel(ABC):
 
     #: Whether parameters that no reading depends on take their conditional mean in the prior, or stay.
     extrapolates: ClassVar[bool] = True
+    #: Whether steps that are too long are damped, so that what readings say least of moves less, or shortened as a
+    #: whole: at single nodes damping would make a field rough.
+    damped: ClassVar[bool] = False
     grid: Grid
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """Gauss-Newton steps within a trust region: (Jᵀ P J + R + μ I) δ = -gradient with the least μ ≥ 0 for which |δ|∞ ≤ Δ.
 
-Readings change in proportion to an interface's way for about one cell. A step that is halved as a whole shortens what
-could have moved farther; damping shortens what the readings say least of.
+Readings change in proportion to an interface's way for about one cell. Shortening a step as a whole shortens what could
+have moved farther, too; damping shortens what the readings say least of. Steps of fields are shortened as a whole.
 """
 
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ class QuadraticModel:
     """
 
     def __init__(self, near: Linearised, state: "Fit", system: Readings) -> None:
-        self.size = len(state.parameters)
+        self.size, self.damped = len(state.parameters), state.model.damped
         self.prior = MarginalPrior.of(state.model, state.parameters, near.active)
         self.gradient: OfActive = near.gradient(system.weighted(state.residual))[near.active] + self.prior.slope
         self._damping = 0.0
@@ -53,7 +53,7 @@ class QuadraticModel:
         for _ in range(ESTIMATES):
             of_active = -dense.cho_solve((self._root, True), self.gradient, check_finite=False)
             longest = float(np.abs(of_active).max())
-            if longest <= CLOSE * radius:
+            if longest <= CLOSE * radius or not self.damped:
                 break
             # Newton's step for 1 / |δ|: as in a region of the Euclidean norm.
             turned = dense.solve_triangular(self._root, of_active, lower=True, check_finite=False)
