@@ -60,7 +60,7 @@ def test_responses_have_the_exact_deviation():
     plain = replace(exact(), relative_error=0.0, others=())
     ratio = found / plain.response_deviation(loads)[:, nodes[:, 0], nodes[:, 1]]
     np.testing.assert_allclose(ratio.mean(axis=0), 1, atol=3e-3)
-    np.testing.assert_allclose(ratio, 1, atol=3e-2)
+    np.testing.assert_allclose(ratio, 1, atol=4e-2)
 
 
 def test_samples_and_means_agree():

@@ -94,8 +94,7 @@ class Links:
         if not self.too_large:
             # Number the unknowns so that factors stay sparse, once for all systems on these cells.
             some = self.assemble(conductance=np.ones(len(first))) + sparse.eye_array(len(self.unknown))
-            order = splu(some.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).perm_c
-            self.unknown = self.unknown[np.argsort(order)]
+            self.unknown = self.unknown[minimum_degree(some)]
             self._build_pattern()
         #: Volume of every unknown cell.
         self.volume: Float[np.ndarray, " unknown"] = volume[self.unknown]
@@ -182,6 +181,14 @@ def conductances_in_series(
     points = resistivity.shape[1] * resistivity.shape[2]
     slopes = (inverse**2 * (series >= least) * (area * length / points)[:, None])[:, None] * resistivity
     return inverse.mean(axis=1) * area, slopes
+
+
+def minimum_degree(matrix: sparse.csc_array | sparse.csr_array | sparse.coo_array) -> Int[np.ndarray, " unknown"]:
+    """An order of the unknowns in which the factors of a matrix with this pattern stay sparse."""
+    factors = splu(
+        sparse.csc_array(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
+    return np.argsort(factors.perm_c)
 
 
 def factorised(matrix: sparse.csc_array, *, symmetric: bool, ordered: bool = True) -> SuperLU:

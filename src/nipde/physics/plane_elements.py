@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from scipy.linalg import qr
 from scipy.sparse.linalg import SuperLU, splu
 
-from nipde.discretisation.links import factorised
+from nipde.discretisation.links import factorised, minimum_degree
 from nipde.discretisation.parts import ClampedPart, GripPart, NeumannPart, RollerPart, Specimen
 from nipde.discretisation.solid_load import SolidLoad, Vector, VectorFunction, vectors_at
 from nipde.errors import PhysicsError
@@ -216,8 +216,14 @@ class Supported:
 
     @cached_property
     def kept(self) -> Int[np.ndarray, " unknown"]:
-        """Unknowns that are not left out."""
-        return np.flatnonzero(np.asarray(abs(self.free).sum(axis=0)).ravel() > 0)
+        """Unknowns that are not left out, in an order that keeps factors sparse; both of a node stay together."""
+        kept = np.flatnonzero(np.asarray(abs(self.free).sum(axis=0)).ravel() > 0)
+        free = abs(self.free[:, kept])
+        _, node = np.unique(np.asarray(free.argmax(axis=0)).ravel() // 2, return_inverse=True)
+        pattern = free @ sparse.csr_array((np.ones(len(kept)), (np.arange(len(kept)), node)))
+        between = pattern.T @ abs(self.elements.stiffness(np.ones(self.elements.strain.shape[0]))) @ pattern
+        place = np.argsort(minimum_degree(between + sparse.diags_array(between.sum(axis=1))))
+        return kept[np.argsort(place[node], kind="stable")]
 
     @cached_property
     def reduced(self) -> sparse.csr_array:
@@ -227,7 +233,7 @@ class Supported:
     def factor(self, conductances: Float[np.ndarray, " row"]) -> SuperLU:
         """Of Tᵀ Bᵀ diag(c) B T."""
         matrix = self.reduced.T @ self.elements.stiffness(conductances) @ self.reduced
-        return factorised(matrix.tocsc(), symmetric=True, ordered=False)
+        return factorised(matrix.tocsc(), symmetric=True)
 
     @cached_property
     def strain(self) -> sparse.csr_array:
