@@ -80,9 +80,9 @@ class Linearised:
             return self._exact_curvature(system)
         changes, weights = self.changes[:, self.active].tocsc(), separable(system.weights)
         wide = _links_changed(changes) > MOST_LINKS * changes.shape[0]
-        local = np.flatnonzero(~wide)
-        curvature = np.empty((len(wide), len(wide)))
-        curvature[np.ix_(local, local)] = self._between_links(changes[:, local], weights, precision)
+        curvature = np.zeros((len(wide), len(wide)))
+        if len(local := np.flatnonzero(~wide)):
+            curvature[np.ix_(local, local)] = self._between_links(changes[:, local], weights, precision)
         for parameter in np.flatnonzero(wide):
             row = changes.T @ self._through_links(changes[:, [parameter]], np.outer(*weights))
             curvature[parameter] = curvature[:, parameter] = row
@@ -102,7 +102,7 @@ class Linearised:
     ) -> Float[np.ndarray, "parameter parameter"]:
         """Of parameters that change few links."""
         sizes = abs(changes).max(axis=1).toarray().ravel()
-        links = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max(initial=0.0))
+        links = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max())
         per_sensor, per_pair = weights
         drops = _compressed(self.drops[links] * np.sqrt(per_pair)).astype(precision)
         left, right = self._of_sensors(per_sensor, links, precision)
