@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg as dense
 import scipy.sparse as sparse
 from jaxtyping import Float, Int
 
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
 FEW = 64
 #: Parameters that change a larger share of the links have their columns by solves.
 MOST_LINKS = 0.25
-#: Links that change less than this share of the most that one does do not count, nor do directions of loads whose share
-#: of the largest eigenvalue is less.
-NEGLIGIBLE = 1e-7
+#: Links that change less than this share of the most that one does do not count, nor in single precision its rounding.
+NEGLIGIBLE = 1e-9
 #: Links whose products are formed together: they stay in the cache.
 CHUNK = 128
 
@@ -102,9 +100,9 @@ class Linearised:
     ) -> Float[np.ndarray, "parameter parameter"]:
         """Of parameters that change few links."""
         sizes = abs(changes).max(axis=1).toarray().ravel()
-        links = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max())
+        links = np.flatnonzero(sizes > max(NEGLIGIBLE, np.finfo(precision).eps) * sizes.max())
         per_sensor, per_pair = weights
-        drops = _compressed(self.drops[links] * np.sqrt(per_pair)).astype(precision)
+        drops = (self.drops[links] * np.sqrt(per_pair)).astype(precision)
         left, right = self._of_sensors(per_sensor, links, precision)
         some = changes[links].tocsr().astype(precision)
         half = np.empty((len(links), changes.shape[1]), dtype=precision)
@@ -149,9 +147,3 @@ def _links_changed(changes: sparse.csc_array) -> Int[np.ndarray, " parameter"]:
     sizes = np.abs(changes.data)
     columns = np.repeat(np.arange(changes.shape[1]), np.diff(changes.indptr))
     return np.bincount(columns[sizes > NEGLIGIBLE * sizes.max()], minlength=changes.shape[1])
-
-
-def _compressed(columns: Float[np.ndarray, "link column"]) -> Float[np.ndarray, "link rank"]:
-    """Fewer columns with the same products of rows."""
-    values, vectors = dense.eigh(columns.T @ columns)
-    return columns @ vectors[:, values > NEGLIGIBLE * values[-1]]
