@@ -28,16 +28,14 @@ from nipde.training.run import Run
 
 #: Seconds that work has to come to an end when nobody waits for it any more.
 GRACE = 20.0
-#: Systems that one process measures: it takes seconds to start.
-TASKS = 20
 #: A row of a campaign, and the number of a system in it.
 Job = tuple[Any, int]
 
 
-def workers(count: int, *, tasks: int = 1) -> ProcessPoolExecutor:
-    """New processes, so many pieces of work each, that end when who started them is gone."""
+def workers(count: int, *, fresh: bool = True) -> ProcessPoolExecutor:
+    """Processes that end when who started them is gone; a fresh one for every piece of work, or the same for all."""
     return ProcessPoolExecutor(
-        count, mp_context=get_context("spawn"), max_tasks_per_child=tasks, initializer=_end_with,
+        count, mp_context=get_context("spawn"), max_tasks_per_child=1 if fresh else None, initializer=_end_with,
         initargs=(os.getpid(),),
     )  # fmt: skip
 
@@ -51,7 +49,7 @@ def measured_systems(
     Every system keeps the commit it was measured at: a record grows over many.
     """
     due = [job for job in jobs if name(*job) not in before and not path(folder, *job).exists()]
-    with workers(count, tasks=TASKS) as pool:
+    with workers(count, fresh=False) as pool:  # a process takes seconds to start
         running = {pool.submit(judged, *job, folder): path(folder, *job) for job in due}
         for done in as_completed(running):
             found = json.loads(running[done].read_bytes())

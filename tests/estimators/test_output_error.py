@@ -107,7 +107,8 @@ def test_single_precision_gives_the_same_curvature(model, system, solver, monkey
     double, single = (near.curvature(system, precision=kind) for kind in (np.float64, np.float32))
     assert single.dtype == np.float64
     gap = np.abs(single - double).max() / np.abs(double).max()
-    assert 1e-12 < gap < 1e-5
+    assert gap < 1e-5
+    assert gap > 1e-12 or isinstance(model, Layers)  # these change many links each: by solves, in double precision
 
 
 def test_weights_that_are_products_are_taken_apart_exactly_and_others_keep_their_sums(system):
