@@ -90,8 +90,10 @@ def discover(
     if measurement.specimen is not None:
         material, deviation = inside_only(material, interior), np.where(interior, deviation, np.nan)
     identifiable = (material.identifiable >= IDENTIFIABLE) & interior
-    among = identifiable if identifiable.any() else interior
-    count = getattr(kernel, "phases", None) or phases
+    fitted = getattr(kernel, "phases", None)
+    # Phases of the fit have one value each, also where interfaces are uncertain: everywhere in a thin inclusion.
+    among = interior if not identifiable.any() or (fitted or 1) > 1 else identifiable
+    count = fitted or phases
     segmented = phases_of(material.values, deviation=deviation, among=among, count=count)
     compared = []
     context, queries = (parts[0], parts[1]) if parts else (pairs, None)
