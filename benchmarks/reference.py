@@ -268,6 +268,7 @@ def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
              "chi_square", "effective_dof", "seconds", "rings", "warned")  # fmt: skip
     return {
         "row": row.name, **asdict(replace(row, nuisance=())), "systems": len(each),
+        "outdated": sum(map(_outdated, each)),
         "models": dict(Counter(one["model"] for one in each)),
         **{name: float(np.mean([one[name] for one in each])) for name in means},
         **{name: band_factors.mean_of(name, each) for name in band_factors.HELD},

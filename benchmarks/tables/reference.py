@@ -32,7 +32,8 @@ def reference(measured: dict[str, Any]) -> str:
         + (
             f"\n21² nodes, 50 pairs, 1 % noise and every node measured where a row does not say otherwise; "
             f"{measured['queries']} held-out loads without noise, materials against the cells of the finite elements. "
-            f"Bands of 90 %: the posterior's{calibrated}.\n"
+            f"Bands of 90 %: the posterior's{calibrated}. *: of these systems, so many were measured before steps were "
+            "bounded by trust regions.\n"
         )
     )
 
@@ -42,7 +43,7 @@ def _rows(rows: Rows) -> str:
             "responses within bands", "coefficient within bands", "warnings", "models", "seconds")  # fmt: skip
     return table(head, [
         (
-            row["row"], row["systems"], percent(row["held_out"]), percent(row["held_out_worst"]),
+            row["row"], _systems(row), percent(row["held_out"]), percent(row["held_out_worst"]),
             f"{row['log_mean']:.3f}", _phases(row), f"{row['chi_square']:.2f} ({row['chi_square_expected']:.2f})",
             _within(row, "within"), _within(row, "material_within"), _share(row["warned"]),
             ", ".join(f"{count} {model}" for model, count in row["models"].items()), f"{row['seconds']:.0f}",
@@ -59,7 +60,7 @@ def _phases(row: dict[str, Any]) -> str:
 def _misspecified(rows: Rows) -> str:
     head = ("what is wrong", "systems", "held out", "responses within bands", "alarms", "χ²")
     return table(head, [
-        (row["row"], row["systems"], percent(row["held_out"]), _within(row, "within"), _share(row["rings"]),
+        (row["row"], _systems(row), percent(row["held_out"]), _within(row, "within"), _share(row["rings"]),
          f"{row['chi_square']:.2f}")
         for row in rows
     ])  # fmt: skip
@@ -75,7 +76,7 @@ def _strata(rows: Rows) -> str:
         groups.setdefault(f"{row['pairs']}, {100 * row['noise']:g} %, {row['sensors'] or 'all'}", []).append(row)
     return table(head, [
         (
-            name, sum(row["systems"] for row in mine), percent(_mean(mine, "held_out")),
+            name, _systems(*mine), percent(_mean(mine, "held_out")),
             _spread(mine, "within_calibrated"), _spread(mine, "material_within_calibrated"),
             _share(_mean(mine, "warned")),
         )
@@ -110,6 +111,12 @@ def _penalties(rows: Rows) -> str:
                  for kind in kinds]  # fmt: skip
         lines.append((f"{family}, {pairs} pairs, {100 * noise:g} %, {sensors or 'all'} sensors", *cells))
     return table(("held out, mean abs error of log b", *(kind or "chosen" for kind in kinds)), lines)
+
+
+def _systems(*rows: dict[str, Any]) -> str:
+    """How many, and how many of them before the present estimator."""
+    count, before = (sum(row[name] for row in rows) for name in ("systems", "outdated"))
+    return f"{count} ({before}*)" if before else str(count)
 
 
 def _within(row: dict[str, Any], name: str) -> str:

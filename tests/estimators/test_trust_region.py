@@ -86,3 +86,17 @@ def test_an_interface_two_spacings_off_comes_near_its_place(solvers, centre, rad
     found = fit(PHASES, disc(centre, radius), coarse=coarse, fine=fine, steps=30)
     assert found.chi_square < 20
     assert found.parameters[-2:] == pytest.approx([0.0, 1.4], abs=0.01)
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_curvature_of_near_and_wide_parameters_is_one_positive_matrix(solvers, precision):
+    """Levels change all links and have columns of their own; a node far from the interface changes hardly any."""
+    coarse, fine = solvers
+    linearised = coarse.linearised(PHASES, disc((0.5, 0.5), 0.28))
+    curvature = linearised.curvature(fine.system, precision=precision)
+    sizes = np.sqrt(np.diag(curvature))
+    assert sizes.max() > 1e6 * sizes.min()
+    assert not curvature[sizes == 0].any()
+    kept = sizes > 0
+    scaled = curvature[np.ix_(kept, kept)] / np.outer(sizes[kept], sizes[kept])
+    assert np.linalg.eigvalsh(scaled)[0] > (-2e-5 if precision is np.float32 else -1e-9)

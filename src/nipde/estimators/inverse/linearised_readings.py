@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sparse
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from nipde.discretisation.link_solver import Inverse
 from nipde.estimators.inverse.material_models import Parameters
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FEW = 64
 #: Parameters that change a larger share of the links have their columns by solves.
 MOST_LINKS = 0.25
-#: Links that change less than this share of the most that one does do not count, nor in single precision its rounding.
+#: Changes of a link below this share of the largest do not count, nor those below the rounding.
 NEGLIGIBLE = 1e-9
 #: Links whose products are formed together: they stay in the cache.
 CHUNK = 128
@@ -77,7 +77,10 @@ class Linearised:
         if self.solver.explicit or system.count <= FEW:
             return self._exact_curvature(system)
         changes, weights = self.changes[:, self.active].tocsc(), separable(system.weights)
-        wide = _links_changed(changes) > MOST_LINKS * changes.shape[0]
+        sizes = np.abs(changes.data)
+        changes.data[sizes < max(NEGLIGIBLE, np.finfo(precision).eps) * sizes.max()] = 0.0
+        changes.eliminate_zeros()
+        wide = np.diff(changes.indptr) > MOST_LINKS * changes.shape[0]
         curvature = np.zeros((len(wide), len(wide)))
         if len(local := np.flatnonzero(~wide)):
             curvature[np.ix_(local, local)] = self._between_links(changes[:, local], weights, precision)
@@ -99,8 +102,7 @@ class Linearised:
         self, changes: sparse.csc_array, weights: tuple[np.ndarray, np.ndarray], precision: type[np.floating]
     ) -> Float[np.ndarray, "parameter parameter"]:
         """Of parameters that change few links."""
-        sizes = abs(changes).max(axis=1).toarray().ravel()
-        links = np.flatnonzero(sizes > max(NEGLIGIBLE, np.finfo(precision).eps) * sizes.max())
+        links = np.unique(changes.indices)
         per_sensor, per_pair = weights
         drops = (self.drops[links] * np.sqrt(per_pair)).astype(precision)
         left, right = self._of_sensors(per_sensor, links, precision)
@@ -140,10 +142,3 @@ class Linearised:
         columns = np.hstack([self.adjoint(weights * pattern) * self.drops for pattern in nuisance.patterns])
         forms = self.changes[:, self.active].T @ columns
         return np.asarray(forms @ nuisance.covariance(weights) @ forms.T)
-
-
-def _links_changed(changes: sparse.csc_array) -> Int[np.ndarray, " parameter"]:
-    """How many links every parameter changes."""
-    sizes = np.abs(changes.data)
-    columns = np.repeat(np.arange(changes.shape[1]), np.diff(changes.indptr))
-    return np.bincount(columns[sizes > NEGLIGIBLE * sizes.max()], minlength=changes.shape[1])
