@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from nipde.context.sensors import Sensors
-from nipde.estimators.inverse import linearised_readings, output_error
+from nipde.estimators.inverse import linearised_readings
+from nipde.estimators.inverse.fitted_state import Fit
 from nipde.estimators.inverse.layers import Graded, Layers
 from nipde.estimators.inverse.level_sets import LevelSetPhases, clusters
 from nipde.estimators.inverse.material_models import JumpPenalty, MaternField
@@ -295,7 +296,7 @@ def test_a_step_that_rounding_spoils_is_taken_in_double_precision():
             return residual
 
     model = MaternField(NODES, deviation=30.0)
-    state = output_error.Fit(model, np.zeros(size), 1.0, 0.0, np.zeros(1))
+    state = Fit(model, np.zeros(size), 1.0, 0.0, np.zeros(1))
     step, _ = QuadraticModel(Near(), state, System()).step(1.0)
     assert asked == [np.float32, np.float64]
     assert np.isfinite(step).all()

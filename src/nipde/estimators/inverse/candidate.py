@@ -8,10 +8,10 @@ import numpy as np
 import scipy.linalg as dense
 from jaxtyping import Float
 
+from nipde.estimators.inverse.fitted_state import Fit
 from nipde.estimators.inverse.linearised_readings import Linearised
 from nipde.estimators.inverse.marginal_prior import MarginalPrior
 from nipde.estimators.inverse.material_models import MaterialModel
-from nipde.estimators.inverse.output_error import Fit
 from nipde.estimators.inverse.readings import Values
 
 if TYPE_CHECKING:

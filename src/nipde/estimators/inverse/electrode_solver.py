@@ -17,8 +17,8 @@ from nipde.context.electrode_tests import ElectrodeTests
 from nipde.discretisation.interpolation import multilinear
 from nipde.discretisation.links import factorised
 from nipde.discretisation.parts import Terminal
+from nipde.estimators.inverse.linearised_readings import Solver
 from nipde.estimators.inverse.material_models import MaterialModel, Parameters
-from nipde.estimators.inverse.output_error import Solver
 from nipde.estimators.inverse.readings import Readings, Values
 from nipde.grid import Grid
 from nipde.physics.triangles import Triangulation

@@ -13,6 +13,8 @@ from nipde.context.sensor_pairs import SensorPairs
 from nipde.discretisation.interpolation import Interpolation, isolated
 from nipde.errors import PairsError
 from nipde.estimators.inverse.candidate import Candidate, trace_of_quotient
+from nipde.estimators.inverse.fitted_state import Fit
+from nipde.estimators.inverse.linearised_readings import Solver
 from nipde.estimators.inverse.marginal_prior import MarginalPrior
 from nipde.estimators.inverse.material_models import MaterialModel, MaternField, Parameters
 from nipde.estimators.inverse.nuisance import (
@@ -23,7 +25,7 @@ from nipde.estimators.inverse.nuisance import (
     bearing_outliers,
     usual_size,
 )  # fmt: skip
-from nipde.estimators.inverse.output_error import Fit, LinkSolver, SensorSystem, Solver, fit
+from nipde.estimators.inverse.output_error import LinkSolver, SensorSystem, fit
 from nipde.estimators.inverse.readings import Readings, Values
 from nipde.grid import Grid
 

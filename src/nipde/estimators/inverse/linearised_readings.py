@@ -1,4 +1,4 @@
-"""Readings near a state: H u ≈ H u₀ + J δθ; and Jᵀ P J, the curvature of their misfit.
+"""Readings H u of a material, A(θ) u = f, near a state: H u₀ + J δθ; and Jᵀ P J, the curvature of their misfit.
 
     J = -(D g)ᵀ diag(D u) C,   g = A⁻¹ Hᵀ,   C = ∂c/∂θ
     Jᵀ P J = Cᵀ ((D g) w (D g)ᵀ ∘ (D u) v (D u)ᵀ) C,   w of sensors, v of pairs
@@ -7,20 +7,20 @@ A parameter that changes few links, as one at a node does, needs the products be
 most of them, as the level of a phase does, has its column by two solves per pair.
 """
 
+from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sparse
 from jaxtyping import Float
 
 from nipde.discretisation.link_solver import Inverse
-from nipde.estimators.inverse.material_models import Parameters
+from nipde.estimators.inverse.material_models import MaterialModel, Parameters
 from nipde.estimators.inverse.readings import Readings, Values, separable
-
-if TYPE_CHECKING:
-    from nipde.estimators.inverse.output_error import Solver
+from nipde.grid import Grid
 
 #: Up to so many readings the Jacobian is formed: smaller than a matrix over links, and exact whatever is missing.
 FEW = 64
@@ -32,11 +32,64 @@ NEGLIGIBLE = 1e-9
 CHUNK = 128
 
 
+class Solver(ABC):
+    """Responses of a material on one grid at the sensors of a system: A = Dᵀ diag(c) D, readings H A⁻¹ f + offset."""
+
+    grid: Grid
+    system: Any
+    #: D, from unknowns to links, or to the strains of a solid.
+    difference: sparse.csr_array
+    #: H, of unknowns.
+    sensors: sparse.csr_array
+    #: What is given at the outline's end of links, and of the readings, what that brings.
+    given: Float[np.ndarray, "link pair"] | float
+    offset: Values | float
+    #: Loads on the outline; None if there are none.
+    outline: Any
+    #: Whether ∂(H u)/∂θ is small enough to be formed: for few pairs.
+    explicit: ClassVar[bool] = False
+
+    @abstractmethod
+    def conductances(self, model: MaterialModel, parameters: Parameters) -> Float[np.ndarray, " link"]:
+        """c(θ)."""
+
+    @abstractmethod
+    def slopes(self, model: MaterialModel, parameters: Parameters) -> tuple[np.ndarray, sparse.csr_array]:
+        """c and ∂c/∂θ."""
+
+    @abstractmethod
+    def factor(self, conductances: Float[np.ndarray, " link"]) -> Inverse:
+        """Of A."""
+
+    @abstractmethod
+    def inflow(self, conductances: Float[np.ndarray, " link"]) -> Float[np.ndarray, "unknown pair"]:
+        """f, from loads inside and on the outline."""
+
+    def with_system(self, system: Readings) -> Self:
+        """The same loads and sensors with other values or weights."""
+        other = copy(self)
+        other.system = system
+        return other
+
+    def predicted(self, model: MaterialModel, parameters: Parameters) -> Values:
+        """H u."""
+        conductances = self.conductances(model, parameters)
+        return self.sensors @ self.factor(conductances).solve(self.inflow(conductances)) + self.offset
+
+    def linearised(self, model: MaterialModel, parameters: Parameters) -> "Linearised":
+        """Derivatives at a state."""
+        conductances, changes = self.slopes(model, parameters)
+        factor = self.factor(conductances)
+        responses = factor.solve(self.inflow(conductances))
+        drops = self.difference @ responses - self.given
+        return Linearised(self, changes, drops, factor, self.sensors @ responses + self.offset)
+
+
 @dataclass(frozen=True, eq=False)
 class Linearised:
     """H u near a state."""
 
-    solver: "Solver"
+    solver: Solver
     #: C = ∂c/∂θ.
     changes: sparse.csr_array
     #: D u, less what is given at the outline.

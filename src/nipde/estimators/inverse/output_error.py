@@ -1,16 +1,11 @@
 """Output error at sensors: min over θ of ½ Σ w (y - H u(θ))² + prior(θ), residuals from a finer grid than derivatives.
 
-    u = A(θ)⁻¹ ∫f,   ∂(H u)/∂θ = -(D g)ᵀ diag(D u) ∂c/∂θ,   g = A⁻¹ Hᵀ, one solve per sensor and not per pair
-    curvature over links: (D g D gᵀ) ∘ (D u D uᵀ), all sensors and pairs together
-
 Derivatives need no fine grid: they only point the way. Residuals do: their error would be fitted by a wrong material.
 """
 
-from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sparse
@@ -24,9 +19,10 @@ from nipde.discretisation.load_case import LoadCase
 from nipde.discretisation.parts import Specimen
 from nipde.discretisation.subcells import subcells_of
 from nipde.errors import SolverError
-from nipde.estimators.inverse.linearised_readings import Linearised
+from nipde.estimators.inverse.fitted_state import Fit
+from nipde.estimators.inverse.linearised_readings import Solver
 from nipde.estimators.inverse.material_models import MaterialModel, Parameters
-from nipde.estimators.inverse.readings import Readings, Values
+from nipde.estimators.inverse.readings import Readings
 from nipde.estimators.inverse.trust_region import QuadraticModel
 from nipde.grid import Grid
 
@@ -54,59 +50,6 @@ class SensorSystem(Readings):
     def known(self) -> Bool[np.ndarray, "*space"] | None:
         """Nodes where densities are known."""
         return known_loads(self.loads, self.grid, self.specimen)
-
-
-class Solver(ABC):
-    """Responses of a material on one grid at the sensors of a system: A = Dᵀ diag(c) D, readings H A⁻¹ f + offset."""
-
-    grid: Grid
-    system: Any
-    #: D, from unknowns to links, or to the strains of a solid.
-    difference: sparse.csr_array
-    #: H, of unknowns.
-    sensors: sparse.csr_array
-    #: What is given at the outline's end of links, and of the readings, what that brings.
-    given: Float[np.ndarray, "link pair"] | float
-    offset: Values | float
-    #: Loads on the outline; None if there are none.
-    outline: Any
-    #: Whether ∂(H u)/∂θ is small enough to be formed: for few pairs.
-    explicit: ClassVar[bool] = False
-
-    @abstractmethod
-    def conductances(self, model: MaterialModel, parameters: Parameters) -> Float[np.ndarray, " link"]:
-        """c(θ)."""
-
-    @abstractmethod
-    def slopes(self, model: MaterialModel, parameters: Parameters) -> tuple[np.ndarray, sparse.csr_array]:
-        """c and ∂c/∂θ."""
-
-    @abstractmethod
-    def factor(self, conductances: Float[np.ndarray, " link"]) -> Inverse:
-        """Of A."""
-
-    @abstractmethod
-    def inflow(self, conductances: Float[np.ndarray, " link"]) -> Float[np.ndarray, "unknown pair"]:
-        """f, from loads inside and on the outline."""
-
-    def with_system(self, system: Readings) -> Self:
-        """The same loads and sensors with other values or weights."""
-        other = copy(self)
-        other.system = system
-        return other
-
-    def predicted(self, model: MaterialModel, parameters: Parameters) -> Values:
-        """H u."""
-        conductances = self.conductances(model, parameters)
-        return self.sensors @ self.factor(conductances).solve(self.inflow(conductances)) + self.offset
-
-    def linearised(self, model: MaterialModel, parameters: Parameters) -> Linearised:
-        """Derivatives at a state."""
-        conductances, changes = self.slopes(model, parameters)
-        factor = self.factor(conductances)
-        responses = factor.solve(self.inflow(conductances))
-        drops = self.difference @ responses - self.given
-        return Linearised(self, changes, drops, factor, self.sensors @ responses + self.offset)
 
 
 class LinkSolver(Solver):
@@ -155,23 +98,6 @@ class LinkSolver(Solver):
     def inflow(self, conductances: Float[np.ndarray, " link"]) -> Float[np.ndarray, "unknown pair"]:
         """Into unknown cells."""
         return right_side(self.moments, self.outline, self.difference, conductances)
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """The state of least misfit and penalty."""
-
-    model: MaterialModel
-    parameters: Parameters
-    #: rᵀ P r over the number of measured values.
-    chi_square: float
-    penalty: float
-    residual: Values
-
-    def moved(self, *, to: Grid) -> "Fit":
-        """The same material on other nodes."""
-        model, parameters = self.model.moved(self.parameters, to=to)
-        return replace(self, model=model, parameters=parameters)
 
 
 def fit(

@@ -26,6 +26,7 @@ from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.estimators.inverse.band_factors import LEVELS, Case, factors_of
 from nipde.estimators.inverse.candidate import Candidate
+from nipde.estimators.inverse.fitted_state import Fit
 from nipde.estimators.inverse.inverse_problem import FINER, InverseProblem
 from nipde.estimators.inverse.islands import without_islands
 from nipde.estimators.inverse.layers import Graded, Layers
@@ -39,7 +40,7 @@ from nipde.estimators.inverse.material_models import (
 )  # fmt: skip
 from nipde.estimators.inverse.nuisance import NuisanceKind
 from nipde.estimators.inverse.one_direction import along_one_direction, layers_of
-from nipde.estimators.inverse.output_error import Fit, LinkSolver
+from nipde.estimators.inverse.output_error import LinkSolver
 from nipde.estimators.inverse.residual_tests import residual_scores
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
 from nipde.estimators.inverse.systems import check_law

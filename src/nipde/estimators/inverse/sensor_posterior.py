@@ -15,9 +15,10 @@ from nipde.discretisation.interpolation import Interpolation, multilinear
 from nipde.discretisation.link_solver import Inverse
 from nipde.discretisation.load_case import LoadCase
 from nipde.estimators.inverse.candidate import Candidate
+from nipde.estimators.inverse.fitted_state import Fit
 from nipde.estimators.inverse.layers import Layers
 from nipde.estimators.inverse.level_sets import LevelSetPhases
-from nipde.estimators.inverse.output_error import Fit, LinkSolver
+from nipde.estimators.inverse.output_error import LinkSolver
 from nipde.grid import Grid
 
 Loads = Float[np.ndarray, "pair *space"]

@@ -25,11 +25,11 @@ from nipde.discretisation.interpolation import Interpolation, multilinear
 from nipde.discretisation.solid_load import SolidLoad
 from nipde.estimators.inverse.candidate import Candidate
 from nipde.estimators.inverse.inverse_problem import USUAL_POINTS, InverseProblem, resampled
+from nipde.estimators.inverse.linearised_readings import Solver
 from nipde.estimators.inverse.load_errors import load_errors
 from nipde.estimators.inverse.material_grid import material_grid
 from nipde.estimators.inverse.material_models import Homogeneous, MaterialModel, Parameters
 from nipde.estimators.inverse.nuisance import LinearErrors, NuisanceKind
-from nipde.estimators.inverse.output_error import Solver
 from nipde.estimators.inverse.readings import Readings, Values
 from nipde.grid import Grid
 from nipde.physics.plane_elements import PlaneElements, rigid_motions, stiffness_factors

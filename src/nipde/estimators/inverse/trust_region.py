@@ -4,19 +4,15 @@ Readings change in proportion to an interface's way for about one cell. Shorteni
 have moved farther, too; damping shortens what the readings say least of. Steps of fields are shortened as a whole.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import scipy.linalg as dense
 from jaxtyping import Float
 
+from nipde.estimators.inverse.fitted_state import Fit
 from nipde.estimators.inverse.linearised_readings import Linearised
 from nipde.estimators.inverse.marginal_prior import MarginalPrior
 from nipde.estimators.inverse.material_models import Parameters
 from nipde.estimators.inverse.readings import Readings
-
-if TYPE_CHECKING:
-    from nipde.estimators.inverse.output_error import Fit
 
 #: Steps need no more than single precision, if the diagonal is larger by its rounding.
 ROUNDING = 2e-5
@@ -31,7 +27,7 @@ class QuadraticModel:
     Parameters that change nothing follow the prior, or stay.
     """
 
-    def __init__(self, near: Linearised, state: "Fit", system: Readings) -> None:
+    def __init__(self, near: Linearised, state: Fit, system: Readings) -> None:
         self.size, self.damped = len(state.parameters), state.model.damped
         self.prior = MarginalPrior.of(state.model, state.parameters, near.active)
         self.gradient: OfActive = near.gradient(system.weighted(state.residual))[near.active] + self.prior.slope
