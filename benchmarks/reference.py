@@ -111,6 +111,7 @@ PENALTIES = tuple(
     in product(FAMILIES, SETTINGS, COMPARED)
 )  # fmt: skip
 ALL = (*ROWS, *STRATA, *CALIBRATION, *MISSPECIFIED, *PENALTIES)
+WITH_INTERFACES = {(row.table, row.name) for row in ALL if row.family != "log-normal"}
 
 
 def measure(
@@ -278,12 +279,12 @@ def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _outdated(one: dict[str, Any]) -> bool:
-    """Measured before steps were bounded by trust regions, and another since: phases, whose minima were not reached.
+    """Measured before steps were bounded by trust regions, and another since: materials with interfaces.
 
     So are readings with little noise of responses that were not extrapolated. They stay until their row has others.
     """
     quiet = one["noise"] < 0.005 * one["size"] and "extrapolated" not in one
-    return "trust_region" not in one and (quiet or one["model"] not in SMOOTH)
+    return "trust_region" not in one and (quiet or (one["table"], one["row"]) in WITH_INTERFACES)
 
 
 def _around(mask: np.ndarray) -> np.ndarray:
