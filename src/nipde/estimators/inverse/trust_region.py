@@ -52,8 +52,8 @@ class QuadraticModel:
             if longest <= CLOSE * radius or not self.damped:
                 break
             # Newton's step for 1 / |δ|: as in a region of the Euclidean norm.
-            turned = dense.solve_triangular(self._root, of_active, lower=True, check_finite=False)
-            self._damping += float(of_active @ of_active / (turned @ turned)) * (longest - radius) / radius
+            scaled = dense.solve_triangular(self._root, of_active, lower=True, check_finite=False)
+            self._damping += float(of_active @ of_active / (scaled @ scaled)) * (longest - radius) / radius
             damped = self.matrix.copy()
             damped[np.diag_indices_from(damped)] += self._damping
             self._root = dense.cholesky(damped, lower=True, overwrite_a=True, check_finite=False)
