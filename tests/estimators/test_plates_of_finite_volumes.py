@@ -30,6 +30,11 @@ MATERIALS = {
     "wavy": layers(ALONG + 0.02 * np.sin(8 * ACROSS)),
     "bent": layers(ALONG + 0.15 * ACROSS**2),
     "interrupted": np.where((np.abs(ALONG - 0.135) < 0.05) & (np.abs(ACROSS) < 0.2), 2.0, layers(ALONG)),
+    "faint third phase": np.where(
+        (np.abs(X - 0.35) < 0.15) & (np.abs(Y - 0.7) < 0.15),
+        12.0,
+        np.where((np.abs(X - 0.65) < 0.2) & (np.abs(Y - 0.3) < 0.15), 2.1, 2.0),
+    ),
     "hardly anything": 3 * (1 + 0.05 * np.sin(3 * ALONG)),
 }
 
@@ -54,7 +59,7 @@ def responses(coefficient, loads):
     return found.T.reshape(loads.shape)
 
 
-def found_of(name, *, seed=1, **options):
+def found_of(name, *, seed=1, noise=NOISE, **options):
     """A fit to noisy sensors; true log b and its errors over deviations at random places."""
     rng = np.random.default_rng(seed)
     sizes, waves = rng.standard_normal((PAIRS, 5, 5)), np.arange(1, 6)
@@ -67,7 +72,7 @@ def found_of(name, *, seed=1, **options):
     points, padded = rng.uniform(0.05, 0.95, (SENSORS, 2)), np.concatenate([[0], CENTRES, [1]])
     fields = np.pad(responses(MATERIALS[name], loads(X, Y)), ((0, 0), (1, 1), (1, 1)))
     exact = np.stack([RectBivariateSpline(padded, padded, one, kx=1, ky=1).ev(*points.T) for one in fields])
-    size = NOISE * float(np.sqrt(np.mean(exact**2)))
+    size = noise * float(np.sqrt(np.mean(exact**2)))
     pairs = SensorPairs.from_arrays(
         loads(*grid.coordinates), exact + size * rng.standard_normal(exact.shape),
         grid=grid, sensors=Sensors.at(points), noise=size,
@@ -102,3 +107,11 @@ def test_a_material_that_hardly_varies_is_smooth():
     assert law.summary["model"] == "smooth"
     assert off.mean() < 0.02  # of up to 0.05
     assert np.mean(ratios < 1.645) > 0.8
+
+
+def test_two_phases_that_explain_a_percent_are_not_enough_for_readings_with_a_tenth_of_it():
+    law, off, ratios = found_of("faint third phase", seed=2, noise=0.001, material=24, solver=70)
+    assert law.summary["model"] == "3 phases"
+    assert law.summary["criteria"]["3 phases"] < law.summary["criteria"]["2 phases"]
+    assert off.mean() < 0.06  # 0.09 of the smooth material
+    assert np.mean(ratios < 1.645) > 0.9

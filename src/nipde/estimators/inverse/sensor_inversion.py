@@ -279,7 +279,7 @@ class SensorInversion:
                 if finer and needs_finer_interfaces(one):
                     one = one.refined(FINER, steps=self.steps)
                 found[f"{count} phases"] = one
-                if min(begun.chi_square, one.fit.chi_square) < ENOUGH:
+                if one.fit.chi_square < ENOUGH:
                     break
         return found
 
