@@ -10,7 +10,6 @@ from benchmarks.shapes import (
     electrode_error,
     electrode_potentials,
     error,
-    jumping,
     rim_error,
     smooth,
 )
@@ -130,14 +129,6 @@ def test_a_wrong_coefficient_does_not_converge():
     wrong = Truth(right.solution, lambda x, y: 1.02 * right.coefficient(x, y), right.density, right.flux)
     order, _ = average_order(disc, {"rim": D}, lambda centre: wrong, sizes=(21, 41))
     assert order < 0.5
-
-
-@pytest.mark.parametrize("conditions", [{"rim": D}, {"rim": N}], ids=["Dirichlet", "Neumann"])
-def test_errors_of_a_jumping_coefficient_fall_at_first_order(conditions):
-    # b is taken at points of the links, so that an interface is placed to a share of the spacing.
-    order, finest = average_order(disc, conditions, lambda centre: jumping(centre=centre), sizes=(21, 81))
-    assert 0.75 < order < 1.6
-    assert finest < 1e-2
 
 
 # The matrix

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from scipy.sparse.linalg import SuperLU, splu
 
 from nipde.discretisation.cut_cells import CutCells
+from nipde.discretisation.fitted_interface import FittedInterface, fitted_interface
 from nipde.discretisation.interpolation import multilinear
 from nipde.discretisation.load_case import Function, LoadCase, at_points
 from nipde.discretisation.parts import DirichletPart, RobinPart, Terminal
@@ -40,7 +41,24 @@ class Conduction:
 
     @cached_property
     def conductance(self) -> Float[np.ndarray, " link"]:
-        """Flow through every link per unit of difference."""
+        """Flow through every link per unit of difference, but for what triangles at interfaces replace."""
+        at, fitted = self._at_points, self.fitted
+        if fitted is None:
+            return self.cells.conductances(at)
+        across = np.array([self.cells.conductances(at[..., [place]]) for place in range(at.shape[-1])])
+        lower = np.clip(len(across) / 2 - np.arange(len(across)), 0, 1)  # of what is at the link itself, a half
+        kept = np.where(fitted.replaced, 0.0, np.stack([lower @ across, lower[::-1] @ across], axis=-1))
+        return np.asarray(kept.sum(axis=1) / len(across))
+
+    @cached_property
+    def fitted(self) -> FittedInterface | None:
+        """Triangles where the function jumps; over two axes."""
+        if self.cells.grid.dimension != 2 or not callable(self.coefficient):
+            return None
+        return fitted_interface(self.cells, self.coefficient)
+
+    @property
+    def _at_points(self) -> Float[np.ndarray, "link along across"]:
         points = self.cells.points()
         if callable(self.coefficient):
             at = np.asarray(self.coefficient(*np.moveaxis(points, -1, 0)), dtype=np.float64)
@@ -54,7 +72,7 @@ class Conduction:
             at = np.exp(between @ log.ravel()).reshape(points.shape[:-1])
         at = np.broadcast_to(at, points.shape[:-1])
         check_positive(at, "coefficient")
-        return self.cells.conductances(at)
+        return at
 
     @cached_property
     def terminals(self) -> tuple[str, ...]:
@@ -68,6 +86,13 @@ class Conduction:
         to_part = links.second < 0
         second = np.where(to_part, self._of_part[-1 - np.minimum(links.second, -1)], number[links.second])
         first, c = number[links.first], self.conductance
+        if self.fitted is not None:
+            numbers = np.concatenate(
+                [number, self._count - len(self.fitted.places) + np.arange(len(self.fitted.places))]
+            )
+            first = np.concatenate([first, numbers[self.fitted.first]])
+            second = np.concatenate([second, numbers[self.fitted.second]])
+            c = np.concatenate([c, self.fitted.conductance])
         both = second >= 0
         rows = np.concatenate([first, second[both], first[both], second[both]])
         columns = np.concatenate([first, second[both], second[both], first[both]])
@@ -86,14 +111,18 @@ class Conduction:
                 )  # fmt: skip
             values = np.concatenate([[0.0], self._factor.solve(right[1:])])
             held = self.cells.active.sum()
-            mean = values[held:].mean() if self.terminals else np.average(values[:held], weights=self._measure)
+            mean = (
+                values[held : held + len(self.terminals)].mean()
+                if self.terminals
+                else np.average(values[:held], weights=self._measure)
+            )
             values = values - mean
         else:
             values = self._factor.solve(right)
         response = np.full(self.cells.grid.size, np.nan)
         active = np.flatnonzero(self.cells.active.ravel())
         response[active] = values[: len(active)]
-        terminals = dict(zip(self.terminals, values[len(active) :].tolist(), strict=True))
+        terminals = dict(zip(self.terminals, values[len(active) :].tolist(), strict=False))
         return Solution(response.reshape(self.cells.grid.shape), terminals)
 
     def moments(self, data: LoadCase) -> Float[np.ndarray, " unknown"]:
@@ -106,7 +135,7 @@ class Conduction:
             flow += (data.density * cells.volume).ravel()
         np.add.at(flow, cells.links.first, self.conductance * data.given(cells))
         totals = [data.totals.get(name, 0.0) for name in self.terminals]
-        return np.concatenate([flow[active], totals])
+        return np.concatenate([flow[active], totals, np.zeros(self._count - self._held)])
 
     def outflow(self, data: LoadCase, solution: Solution) -> dict[str, float]:
         """What leaves the specimen through every Dirichlet and Robin part and terminal."""
@@ -146,6 +175,12 @@ class Conduction:
 
     @property
     def _count(self) -> int:
+        """Of unknowns: cells, terminals, and where interfaces meet links."""
+        return self._held + (0 if self.fitted is None else len(self.fitted.places))
+
+    @property
+    def _held(self) -> int:
+        """Of cells and terminals."""
         return int(self.cells.active.sum()) + len(self.terminals)
 
     @property
