@@ -66,7 +66,7 @@ class SolidInversion:
         problem = SolidProblem.of_tests(tests, material=self.material, solver=self.solver)
         choice = self._homogeneous(problem) if self.homogeneous else search.chosen(problem)
         if tests.poisson is not None:
-            return SolidLaw(tests, choice)
+            return SolidLaw(tests, replace(choice, best=self._with_own_errors(choice.best)))
         best, beside = self._with_ratio(choice.best)
         return SolidLaw(tests, replace(choice, best=best), beside)
 
@@ -78,6 +78,12 @@ class SolidInversion:
             best = problem.candidate(model, parameters, steps=self.steps)
             parameters, dof = best.fit.parameters, best.effective_dof
         return Choice(best, "homogeneous", {"homogeneous": best.criterion}, ())
+
+    def _with_own_errors(self, best: Candidate) -> Candidate:
+        """Fitted again with what errors of loads and supports bring in its own material, not in the smooth one before."""
+        problem = best.problem
+        assert isinstance(problem, SolidProblem)
+        return self._fitted(problem, best, steps=self.steps) if problem.load_errors else best
 
     def _with_ratio(self, best: Candidate) -> tuple[Candidate, tuple[Fit, ...]]:
         """With ν as it is found and a curvature of E and ν together; or with the ν that is expected.

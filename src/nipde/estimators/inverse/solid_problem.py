@@ -11,7 +11,7 @@ that leave ν open are fitted with the one that is expected.
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import log
 from typing import Any, ClassVar, Literal, Self
 
@@ -26,7 +26,7 @@ from nipde.discretisation.solid_load import SolidLoad
 from nipde.estimators.inverse.candidate import Candidate
 from nipde.estimators.inverse.inverse_problem import USUAL_POINTS, InverseProblem, resampled
 from nipde.estimators.inverse.linearised_readings import Solver
-from nipde.estimators.inverse.load_errors import load_errors
+from nipde.estimators.inverse.load_errors import LoadError, load_errors
 from nipde.estimators.inverse.material_grid import material_grid
 from nipde.estimators.inverse.material_models import Homogeneous, MaterialModel, Parameters
 from nipde.estimators.inverse.nuisance import LinearErrors, NuisanceKind
@@ -273,7 +273,7 @@ class SolidProblem(InverseProblem):
         assert isinstance(self.fine, SolidSolver)
         known, by_ratio = rigid_errors(self.fine.system), 0.0
         found = [] if known is None else [(known.patterns, known.deviations)]
-        if errors := load_errors(self.tests, self.fine.supported):
+        if errors := self.load_errors:
             answers = self.fine.answers([one.load for one in errors], model, parameters)
             columns = np.zeros((len(errors), *predicted.shape))
             for number, one in enumerate(errors):
@@ -287,6 +287,12 @@ class SolidProblem(InverseProblem):
             found.append((column[None], np.array([UNKNOWN_POISSON[1]])))
         errors_beside = LinearErrors(*(np.concatenate(each) for each in zip(*found, strict=True))) if found else None
         return errors_beside, by_ratio
+
+    @cached_property
+    def load_errors(self) -> list[LoadError]:
+        """Of tractions and supports."""
+        assert isinstance(self.fine, SolidSolver)
+        return load_errors(self.tests, self.fine.supported)
 
     def _slopes(self, model: MaterialModel, parameters: Parameters, predicted: Values) -> tuple[Values, Values]:
         """Of the readings, by ν and by log E; without given displacements they fall as E rises."""
