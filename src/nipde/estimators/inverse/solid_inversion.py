@@ -80,7 +80,7 @@ class SolidInversion:
         return Choice(best, "homogeneous", {"homogeneous": best.criterion}, ())
 
     def _with_own_errors(self, best: Candidate) -> Candidate:
-        """Fitted again with what errors of loads and supports bring in its own material, not in the smooth one before."""
+        """Fitted again with what errors of loads and supports bring in its own material, not in the smooth one."""
         problem = best.problem
         assert isinstance(problem, SolidProblem)
         return self._fitted(problem, best, steps=self.steps) if problem.load_errors else best
