@@ -1,7 +1,8 @@
 """Factors of the sensor inversion's bands by stratum, from the `calibration` of campaigns.
 
-Every system counts alike. A factor is the smallest with which the mean share of values within bands is the level, but
-not below that of a normal distribution: a few systems widen bands, they do not make them narrower.
+Every system counts alike. A factor is the smallest with which the mean share of values within bands is the level, by
+more than its own standard error. Below that of a normal distribution it is only where many systems say so: a few widen
+bands, they do not make them narrower.
 """
 
 import json
@@ -20,8 +21,11 @@ from nipde.estimators.inverse.band_factors import LEVELS, Case, SolidCase
 TARGET = Path(__file__).resolve().parent.parent / "src/nipde/estimators/inverse/band_factors.json"
 #: A stratum with fewer systems than this has no factors.
 FEWEST = 6
-#: Nor has one of solids with fewer than this, whose specimens hold their two or three levels or miss them.
+#: Nor has one of solids with fewer than this.
 FEWEST_SOLIDS = 20
+#: With fewer systems factors are those of a normal distribution at least; so are those of solids that are not smooth:
+#: their specimens hold two or three levels or miss them.
+MANY = 20
 #: What calibrated bands hold, and of which quantiles and factors.
 HELD = {"within_calibrated": ("ratios", "response"), "material_within_calibrated": ("material_ratios", "material")}
 
@@ -72,7 +76,7 @@ def of_solids(systems: Sequence[dict[str, Any]], shares: Sequence[float]) -> dic
     for one in systems:
         grouped[solid_case(one).stratum].append(one["ratios"])
     return {
-        name: {"systems": len(each), "material": factors_of(each, shares)}
+        name: {"systems": len(each), "material": factors_of(each, shares, of_fields="smooth" in name)}
         for name, each in sorted(grouped.items()) if len(each) >= FEWEST_SOLIDS
     }  # fmt: skip
 
@@ -103,16 +107,22 @@ def case_of(one: dict[str, Any]) -> Case:
     return Case(one["model"], pairs, one["readings"] // pairs, one["noise"] / one["size"], shape="sensors" in one)
 
 
-def factors_of(quantiles: list[list[float]], shares: Sequence[float]) -> list[float]:
-    """By level, those of a normal distribution at least."""
-    return [round(max(factor(quantiles, shares, level), norm.ppf((1 + level) / 2)), 3) for level in LEVELS]
+def factors_of(quantiles: list[list[float]], shares: Sequence[float], *, of_fields: bool = True) -> list[float]:
+    """By level."""
+    least = 0.0 if of_fields and len(quantiles) >= MANY else 1.0
+    normal = norm.ppf((1 + np.array(LEVELS)) / 2).tolist()
+    return [
+        round(max(factor(quantiles, shares, level), least * one), 3) for level, one in zip(LEVELS, normal, strict=True)
+    ]
 
 
 def factor(quantiles: list[list[float]], shares: Sequence[float], level: float) -> float:
-    """The smallest factor for which the mean over systems of the share of ratios below it is the level."""
+    """The smallest factor for which the mean over systems of the share of ratios below it is surely the level."""
     candidates = np.unique(np.concatenate([np.array(quantiles).ravel(), np.geomspace(1e-3, 100, 400)]))
-    within = np.mean([share_below(one, shares, candidates) for one in quantiles], axis=0)
-    return float(candidates[min(int(np.searchsorted(within, level)), len(candidates) - 1)])
+    within = np.array([share_below(one, shares, candidates) for one in quantiles])
+    surely = within.mean(axis=0) - within.std(axis=0, ddof=1) / np.sqrt(len(within))
+    too_low = np.flatnonzero(surely < level)
+    return float(candidates[min(too_low[-1] + 1 if len(too_low) else 0, len(candidates) - 1)])
 
 
 def share_below(quantiles: list[float], shares: Sequence[float], at: np.ndarray) -> np.ndarray:
