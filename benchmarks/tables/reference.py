@@ -54,7 +54,7 @@ def _rows(rows: Rows) -> str:
 
 def _phases(row: dict[str, Any]) -> str:
     """Share of cells in their phase, of materials that have two."""
-    return "–" if row["family"] in ("log-normal", "three-phase") else f"{100 * row['phases_inside']:.1f} %"
+    return "–" if row["family"] in ("log-normal", "three-phase", "varying") else f"{100 * row['phases_inside']:.1f} %"
 
 
 def _misspecified(rows: Rows) -> str:

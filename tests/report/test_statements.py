@@ -193,3 +193,9 @@ def test_the_outlier_test_in_words():
     with pytest.raises(KernelError) as error:
         outlier_statement(test)
     assert error.value.expected == "one system"
+
+
+def test_phases_that_vary_are_said_to(fitted_as):
+    shown = fitted_as(model="2 varying phases", variation=0.123)
+    assert any("of interior nodes, varying within each by ± 12 %;" in one for one in statements(shown))
+    assert not any("varying" in one for one in statements(fitted_as(model="2 phases")))

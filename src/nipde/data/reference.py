@@ -26,7 +26,9 @@ Cells = Float[np.ndarray, "x y"]
 Nodes = Float[np.ndarray, "pair x y"]
 #: Geometric mean of the two phases, and of a log-normal material.
 LEVEL = 6.0
-Family = Literal["two-phase", "log-normal", "circles", "voronoi", "stripes", "three-phase"]
+#: Deviation of log b within phases that vary.
+VARIATION = 0.15
+Family = Literal["two-phase", "log-normal", "circles", "voronoi", "stripes", "three-phase", "varying"]
 LoadKind = Literal["rough", "middle", "smooth", "bumps", "wells"]
 
 
@@ -132,6 +134,11 @@ def _three_phase(rng: Generator, mesh: Grid, contrast: float) -> Cells:
     return LEVEL * contrast ** (np.searchsorted(np.quantile(resolved, (1 / 3, 2 / 3)), field) / 2 - 0.5)
 
 
+def _varying(rng: Generator, mesh: Grid, contrast: float) -> Cells:
+    phases, field = _two_phase(rng, mesh, contrast), _gaussian(rng, mesh, 4.0)
+    return phases * np.exp(VARIATION * field / np.sqrt(np.mean(field**2)))
+
+
 def _log_normal(rng: Generator, mesh: Grid, contrast: float) -> Cells:
     field = _gaussian(rng, mesh, 3.0)
     return LEVEL * np.exp(log(contrast) / 2 * field / np.sqrt(np.mean(field**2)))
@@ -164,7 +171,7 @@ def _stripes(rng: Generator, mesh: Grid, contrast: float) -> Cells:
 #: Cells of a mesh from a generator and a contrast.
 MATERIALS: dict[str, Callable[[Generator, Grid, float], Cells]] = {
     "two-phase": _two_phase, "log-normal": _log_normal, "circles": _circles, "voronoi": _voronoi, "stripes": _stripes,
-    "three-phase": _three_phase,
+    "three-phase": _three_phase, "varying": _varying,
 }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from nipde.kernels.solved import KernelOfLaws
 Loads = Float[np.ndarray, "pair *space"]
 #: Models without phases in the summary of a fit, and the number of phases of every model; layers say it themselves.
 SMOOTH = ("smooth", "graded")
-PHASES = {**dict.fromkeys(SMOOTH, 1), "2 phases": 2, "3 phases": 3}
+PHASES = {**dict.fromkeys(SMOOTH, 1), "2 phases": 2, "2 varying phases": 2, "3 phases": 3}
 
 
 class FitPosterior(Protocol):

@@ -120,8 +120,11 @@ def phase_statement(discovery: Discovery) -> str:
     shares = [100 * interior_share(kernel, phases.labels == phase) for phase in range(len(values))]
     parts = [f"{value} on {share:.0f} %" for value, share in zip(values, shares, strict=True)]
     uncertain = 100 * interior_share(kernel, phases.uncertain)
+    variation = (fit_summary(kernel) or {}).get("variation")
+    varying = "" if variation is None else f", varying within each by ± {percent(variation)}"
     return (
-        f"{COUNTS.get(len(parts), len(parts))} phases: {material.quantity} {', '.join(parts)} of interior nodes; "
+        f"{COUNTS.get(len(parts), len(parts))} phases: {material.quantity} {', '.join(parts)} of interior "
+        f"nodes{varying}; "
         f"{uncertain:.1f} % of them have an uncertain phase (another phase above 5 %)."
     )
 

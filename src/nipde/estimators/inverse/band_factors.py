@@ -23,6 +23,8 @@ FEW, LOW, HIGH = 60, 0.003, 0.02
 LEAST_NOISE, PAIRS_ON_SHAPES, SENSORS_ON_SHAPES = 0.0009, 20, 25
 #: Calibration specimens that are plane solids: readings at least, and the range of their noise.
 READINGS_OF_SOLIDS, NOISE_OF_SOLIDS = 180, (0.003, 0.05)
+#: Of models; others are phases.
+KINDS = {"smooth": "smooth", "graded": "smooth", "layers": "layers", "2 varying phases": "varying phases"}
 Factors = Float[Tensor, " level"]
 
 
@@ -43,11 +45,11 @@ class Case:
     @property
     def stratum(self) -> str:
         """Its name."""
-        model = {"smooth": "smooth", "graded": "smooth", "layers": "layers"}.get(self.model, "phases")
+        model = KINDS.get(self.model, "phases")
         sensors = "few" if self.sensors < FEW else "many"
         if self.shape:
             return f"{model}, {sensors} sensors, on a shape"
-        if model == "layers":
+        if model in ("layers", "varying phases"):
             return f"{model}, {sensors} sensors"
         high = model == "phases" and self.noise >= HIGH
         return f"{model}, {sensors} sensors, {'low' if self.noise < LOW else 'high' if high else 'usual'} noise"

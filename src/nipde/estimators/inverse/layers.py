@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sparse
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from scipy.sparse.linalg import spsolve
 from scipy.stats import norm
 
@@ -148,7 +148,6 @@ class Graded(AlongOneDirection):
 class Layers(AlongOneDirection):
     """θ holds the angle, t₀, the steps h_k, and the interfaces s_k in spacings."""
 
-    extrapolates: ClassVar[bool] = False
     #: w in units of the spacing.
     width: float = 0.25
 
@@ -161,6 +160,10 @@ class Layers(AlongOneDirection):
         """log b of the layers, in the order of s."""
         base, steps, places = self.parts(parameters)
         return base + np.concatenate([[0.0], np.cumsum(steps[np.argsort(places)])])
+
+    def following(self, inactive: Int[np.ndarray, " parameter"], size: int) -> Int[np.ndarray, " parameter"]:
+        """None."""
+        return inactive[:0]
 
     def raised(self, parameters: Parameters, by: float) -> Parameters:
         """By t₀."""

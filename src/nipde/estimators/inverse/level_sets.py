@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sparse
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.ndimage import distance_transform_edt
 from scipy.spatial import cKDTree
 from scipy.stats import norm
@@ -32,8 +32,6 @@ class LevelSetPhases(MaterialModel):
     σ rises from 0 to 1 within the width w. The prior wants interfaces of small curvature: ½ λ |Δ φ|² near them.
     """
 
-    #: Far from interfaces level sets stay as they are: there is nothing to extrapolate.
-    extrapolates: ClassVar[bool] = False
     damped: ClassVar[bool] = True
     interfaces: int = 1
     #: λ.
@@ -62,6 +60,10 @@ class LevelSetPhases(MaterialModel):
         """Interfaces as narrow as the points resolve: a wide transition biases the level of the conductive phase."""
         return replace(self, width=NARROWEST * spacing)
 
+    def following(self, inactive: Int[np.ndarray, " parameter"], size: int) -> Int[np.ndarray, " parameter"]:
+        """None: far from interfaces there is nothing to extrapolate."""
+        return inactive[:0]
+
     def moved(self, parameters: Parameters, *, to: Grid) -> tuple[Self, Parameters]:
         """Level sets interpolated, in units of the other spacing."""
         sets, levels = self.parts(parameters)
@@ -78,15 +80,26 @@ class LevelSetPhases(MaterialModel):
         return levels[0] + ((interpolation @ sets.T) > 0) @ levels[1:]
 
     def log_variance(self, parameters: Parameters, interpolation: sparse.csr_array, variance: VarianceOf) -> AtPoints:
-        """Of the levels, and where an interface may pass the height of its step: h² p (1 - p).
+        """Of the levels, and where an interface may pass."""
+        of_levels = variance(self.by_levels(parameters, interpolation))
+        return of_levels + self.variance_of_interfaces(parameters, interpolation, variance)
+
+    def by_levels(self, parameters: Parameters, interpolation: sparse.csr_array) -> sparse.csr_array:
+        """Derivative of log b by the levels."""
+        _, derivative = self.log_coefficient(parameters, interpolation)
+        of_levels = np.arange(len(parameters)) >= self.interfaces * self.grid.size
+        return sparse.csr_array(derivative @ sparse.diags_array(of_levels.astype(float)))
+
+    def variance_of_interfaces(
+        self, parameters: Parameters, interpolation: sparse.csr_array, variance: VarianceOf
+    ) -> AtPoints:
+        """Where one may pass, the height of its step: h² p (1 - p).
 
         p follows from the distance to the interface and the deviation of its position there.
         """
-        _, derivative = self.log_coefficient(parameters, interpolation)
         sets, levels = self.parts(parameters)
         size = self.grid.size
-        of_levels = sparse.diags_array((np.arange(len(parameters)) >= self.interfaces * size).astype(float))
-        total = variance((derivative @ of_levels).tocsr())
+        total = np.zeros(interpolation.shape[0])
         for number, (level_set, height) in enumerate(zip(sets, levels[1:], strict=True)):
             distance = signed_distance(self.grid, level_set)
             near = np.flatnonzero(np.abs(distance) < 1)
@@ -144,6 +157,14 @@ def clusters(values: Float[np.ndarray, " node"], count: int) -> Float[np.ndarray
         centres = moved
     label = np.abs(values[:, None] - centres).argmin(axis=1)
     return np.sort([np.median(values[label == k]) if np.any(label == k) else centres[k] for k in range(count)])
+
+
+def between_clusters(values: Float[np.ndarray, " node"]) -> float:
+    """Share of the variance that lies between two clusters."""
+    low, high = clusters(values, 2)
+    nearest = np.where(np.abs(values - low) < np.abs(values - high), 0, 1)
+    rest = sum(float(np.sum((values[nearest == k] - values[nearest == k].mean()) ** 2)) for k in np.unique(nearest))
+    return 1 - rest / max(float(np.sum((values - values.mean()) ** 2)), 1e-300)
 
 
 def signed_distance(grid: Grid, field: Float[np.ndarray, " node"], *, refine: int = 8) -> Float[np.ndarray, " node"]:

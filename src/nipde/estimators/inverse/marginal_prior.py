@@ -29,8 +29,9 @@ class MarginalPrior:
     def of(cls, model: MaterialModel, parameters: Parameters, active: np.ndarray) -> "MarginalPrior":
         """Near a state."""
         precision, slope = model.quadratic(parameters)
-        inner, inactive = precision[active][:, active].toarray(), np.setdiff1d(np.arange(len(parameters)), active)
-        if not (model.extrapolates and len(inactive)):
+        inner, others = precision[active][:, active].toarray(), np.setdiff1d(np.arange(len(parameters)), active)
+        inactive = model.following(others, len(parameters))
+        if not len(inactive):
             none = np.zeros(0)
             return cls(active, inner, slope[active], none.astype(int), np.zeros((0, len(active))), none)
         across = precision[inactive][:, active].tocsc()

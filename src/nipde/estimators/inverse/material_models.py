@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sparse
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from nipde.discretisation.interpolation import multilinear
 from nipde.discretisation.links import links_of
@@ -38,8 +38,6 @@ TINY = 1e-6
 class MaterialModel(ABC):
     """Fields at the nodes of `grid`, and what is made of them."""
 
-    #: Whether parameters that no reading depends on take their conditional mean in the prior, or stay.
-    extrapolates: ClassVar[bool] = True
     #: Whether steps that are too long are damped, so that what readings say least of moves less, or shortened as a
     #: whole: at single nodes damping would make a field rough.
     damped: ClassVar[bool] = False
@@ -70,6 +68,10 @@ class MaterialModel(ABC):
     @abstractmethod
     def raised(self, parameters: Parameters, by: float) -> Parameters:
         """The same material with log b larger everywhere."""
+
+    def following(self, inactive: Int[np.ndarray, " parameter"], size: int) -> Int[np.ndarray, " parameter"]:
+        """Which parameters that no reading depends on take their conditional mean in the prior; others stay."""
+        return inactive
 
     def at_resolution(self, spacing: float) -> Self:
         """For a solver whose integration points are so far apart, in units of the nodes' spacing."""
@@ -154,11 +156,11 @@ class MaternField(FieldAtNodes):
     def penalty(self, parameters: Parameters) -> float:
         """½ θᵀ R θ without the mean of θ."""
         centred = parameters - self._mean(parameters)
-        return float(centred @ (self._precision @ centred)) / 2
+        return float(centred @ (self.precision @ centred)) / 2
 
     def quadratic(self, parameters: Parameters) -> tuple[sparse.csr_array, Parameters]:
         """R, wherever it is taken."""
-        return self._precision, self._precision @ (parameters - self._mean(parameters))
+        return self.precision, self.precision @ (parameters - self._mean(parameters))
 
     def _mean(self, parameters: Parameters) -> float:
         return float(self.grid.integrate(parameters.reshape(self.grid.shape)) / self.grid.volume)
@@ -175,7 +177,8 @@ class MaternField(FieldAtNodes):
         return float(gamma(2 - half) / ((4 * pi) ** half * self.kappa ** (4 - 2 * half) * self.deviation**2))
 
     @property
-    def _precision(self) -> sparse.csr_array:
+    def precision(self) -> sparse.csr_array:
+        """R."""
         stiffness, volumes = laplacian(self.grid)
         root = self.kappa**2 * sparse.diags_array(volumes) + stiffness
         return sparse.csr_array(root.T @ sparse.diags_array(self.scale / volumes) @ root)

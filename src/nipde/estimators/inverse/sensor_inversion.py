@@ -3,10 +3,11 @@
 1. A Matérn field is fitted: first to a tenth of the responses' size, then closer, then to the noise.
 2. From it start materials of two and of three phases, interfaces as level sets; and if it varies in one direction more
    than in the other, materials that vary in one direction only.
-3. If the Matérn field explains the readings, longer correlations are tried.
-4. The model of least n log (χ² / (1 - F/n)) + F log n is taken: F = tr (JᵀwJ + R)⁻¹ JᵀwJ, its effective parameters.
-5. Models that explain the readings as well widen the bands by how far they are from it.
-6. Where χ² is still above what n readings allow, the grid of the material is made finer, once; of layers that of the
+3. If two phases do not explain the readings, phases in which the material varies: level sets and a Matérn field.
+4. If the Matérn field explains the readings, longer correlations are tried.
+5. The model of least n log (χ² / (1 - F/n)) + F log n is taken: F = tr (JᵀwJ + R)⁻¹ JᵀwJ, its effective parameters.
+6. Models that explain the readings as well widen the bands by how far they are from it.
+7. Where χ² is still above what n readings allow, the grid of the material is made finer, once; of layers that of the
    solver; and both grids at the start where the solver's error is as large as the noise.
 
 The error of the solver is estimated from two grids and added to the noise. Noise that is not stated is estimated from
@@ -30,7 +31,7 @@ from nipde.estimators.inverse.fitted_state import Fit
 from nipde.estimators.inverse.inverse_problem import FINER, InverseProblem
 from nipde.estimators.inverse.islands import without_islands
 from nipde.estimators.inverse.layers import Graded, Layers
-from nipde.estimators.inverse.level_sets import LevelSetPhases
+from nipde.estimators.inverse.level_sets import LevelSetPhases, between_clusters
 from nipde.estimators.inverse.material_models import (
     Homogeneous,
     JumpPenalty,
@@ -44,6 +45,7 @@ from nipde.estimators.inverse.output_error import LinkSolver
 from nipde.estimators.inverse.residual_tests import residual_scores
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
 from nipde.estimators.inverse.systems import check_law
+from nipde.estimators.inverse.varying_phases import VaryingPhases, varied_as_found
 from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
 from nipde.kernels.refined import SMOOTH, RefinedKernel, RefinedLaw
 
@@ -70,6 +72,13 @@ DECISIVE = 150.0
 #: The grid of a material is made finer where χ² is above its expectation. Phases are before they are compared, if χ² is
 #: below this: readings with little noise need interfaces of a finer grid.
 NEAR = 4.0
+#: Two phases may vary if the clusters of a smooth field make up more than this share of its variance: 0.64 of normal
+#: values, 0.75 of even ones.
+APART = 0.8
+#: Steps between three phases whose ratio is below this are unlike.
+ALIKE = 0.6
+#: κ of what varies within phases, in units of 1 / length, that are compared.
+VARYING = (6.0, 3.0, 1.5)
 #: z-scores above it are outliers.
 LIMIT = 4.0
 #: Why a case is not covered if χ² of the smooth material that was taken is above its expectation.
@@ -108,6 +117,8 @@ class SensorInversion:
     phases: tuple[int, ...] = (2, 3)
     #: True: phases wherever they can be fitted. False: smooth. None: what the readings prefer.
     piecewise_constant: bool | None = None
+    #: Whether a material that varies within two phases is tried where uniform ones do not explain the readings.
+    varying: bool = True
     #: Errors that the readings may have beside noise.
     nuisance: tuple[NuisanceKind, ...] = ()
     #: Whether one value everywhere is tried as well; then no phases are if it explains the readings.
@@ -193,7 +204,7 @@ class SensorInversion:
         if not phases and smooth.significant and not by_layers:  # a smooth field is too far from them to start from
             varied = self._penalised("total-variation", problem, smooth)
             phases = self._phases(problem, varied, (FIRST_SHARE, *SHARES))
-        found = {**layered, **phases}
+        found = {**layered, **phases, **({} if by_layers else self._varying(problem, smooth, phases))}
         return found if phases and self.piecewise_constant else {"smooth": smooth, **found}
 
     def _penalised(self, penalty: Penalty, problem: InverseProblem, smooth: Candidate) -> Candidate:
@@ -283,9 +294,42 @@ class SensorInversion:
                     break
         return found
 
+    def _varying(
+        self, problem: InverseProblem, smooth: Candidate, phases: dict[str, Candidate]
+    ) -> dict[str, Candidate]:
+        """Two phases in which the material varies, where uniform ones do not explain the readings, nor three."""
+        uniform, field = phases.get("2 phases"), smooth.fit.model.at_nodes(smooth.fit.parameters)
+        enough = uniform is not None and uniform.fit.chi_square < ENOUGH
+        likely = smooth.significant or between_clusters(field) > APART or any(map(two_alike, phases.values()))
+        if not (self.varying and 2 in self.phases and self.piecewise_constant is None) or enough or not likely:
+            return {}
+        if uniform is not None:
+            parameters = uniform.fit.moved(to=problem.nodes).parameters
+        else:
+            parameters = LevelSetPhases(problem.nodes).start(field)
+        model = VaryingPhases(problem.nodes)
+        parameters = model.start(parameters)
+        for share in SHARES if uniform is None else ():
+            if share == SHARES[0] or share * problem.size > 2 * problem.usual_deviation:
+                parameters = problem.roughly(share).minimised(model, parameters, steps=6).parameters
+        found = problem.candidate(model, parameters, steps=self.steps)
+        others = [found.under(varied_as_found(found, correlation)) for correlation in VARYING]
+        best = min(others, key=lambda one: one.criterion)
+        assert isinstance(best.fit.model, VaryingPhases)
+        again = varied_as_found(best, best.fit.model.correlation)
+        best = problem.candidate(again, best.fit.parameters, steps=self.steps)
+        return {"2 varying phases": min(found, best, key=lambda one: one.criterion)}
+
 
 def _kernel_of_one(law: RefinedLaw) -> RefinedKernel:
     return RefinedKernel(law.grid, (law,), torch.ones((), dtype=torch.float64))
+
+
+def two_alike(found: Candidate) -> bool:
+    """Whether two of three phases differ much less than the third from them: they may be one that varies."""
+    assert isinstance(found.fit.model, LevelSetPhases)
+    steps = np.abs(found.fit.model.parts(found.fit.parameters)[1][1:])
+    return len(steps) > 1 and bool(steps.min() < ALIKE * steps.max())
 
 
 def needs_finer_interfaces(found: Candidate) -> bool:
@@ -324,7 +368,7 @@ def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Se
         "interpolation": solver.interpolation, "undecided": len(others) > 0, "criteria": criteria,
         "material_nodes": list(problem.nodes.shape), "nuisance": list(problem.nuisance),
         "outside": [*case.outside, *([UNEXPLAINED] if name in SMOOTH and best.significant else [])],
-        **layers_of(best),
+        **layers_of(best), **({"variation": model.variation(parameters)} if isinstance(model, VaryingPhases) else {}),
     }  # fmt: skip
     bands = PredictionBands(LEVELS, of_responses[:, None].expand(-1, 2), test, of_material)
     return RefinedLaw(

@@ -19,6 +19,7 @@ from nipde.estimators.inverse.fitted_state import Fit
 from nipde.estimators.inverse.layers import Layers
 from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.output_error import LinkSolver
+from nipde.estimators.inverse.varying_phases import VaryingPhases
 from nipde.grid import Grid
 
 Loads = Float[np.ndarray, "pair *space"]
@@ -161,7 +162,10 @@ class SensorPosterior:
     def _shift(self) -> Float[np.ndarray, " active"]:
         """How far the solver's error at interfaces moves the parameters: (JᵀwJ + R)⁻¹ Jᵀw of it."""
         near, system = self.best.near, self.best.problem.fine.system
-        if not (isinstance(self.best.fit.model, LevelSetPhases | Layers) and isinstance(near.solver, LinkSolver)):
+        if not (
+            isinstance(self.best.fit.model, LevelSetPhases | Layers | VaryingPhases)
+            and isinstance(near.solver, LinkSolver)
+        ):
             return np.zeros(len(near.active))  # bands of solids are calibrated without it
         moved = near.gradient(system.weighted(self.best.solver_error))[near.active]
         return np.asarray(dense.cho_solve((self._root, True), moved, check_finite=False))

@@ -61,7 +61,7 @@ class SolidInversion:
         """The fitted solid."""
         search = SensorInversion(
             phases=self.phases, piecewise_constant=self.piecewise_constant, penalty=self.penalty, steps=self.steps,
-            homogeneous=self.piecewise_constant is None and self.penalty is None,
+            varying=False, homogeneous=self.piecewise_constant is None and self.penalty is None,
         )  # fmt: skip
         problem = SolidProblem.of_tests(tests, material=self.material, solver=self.solver)
         choice = self._homogeneous(problem) if self.homogeneous else search.chosen(problem)
