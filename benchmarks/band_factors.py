@@ -23,8 +23,9 @@ TARGET = Path(__file__).resolve().parent.parent / "src/nipde/estimators/inverse/
 FEWEST = 6
 #: Nor has one of solids with fewer than this.
 FEWEST_SOLIDS = 20
-#: With fewer systems factors are those of a normal distribution at least; so are those of solids that are not smooth:
-#: their specimens hold two or three levels or miss them.
+#: With fewer systems factors are those of a normal distribution at least. So are those of solids that are not smooth,
+#: whose specimens hold two or three levels or miss them, and those on shapes: one stratum has loads inside, on the
+#: outline and of wells there, of which bands hold different shares.
 MANY = 20
 #: What calibrated bands hold, and of which quantiles and factors.
 HELD = {"within_calibrated": ("ratios", "response"), "material_within_calibrated": ("material_ratios", "material")}
@@ -49,7 +50,7 @@ def strata(systems: Sequence[dict[str, Any]], shares: Sequence[float]) -> dict[s
         name: {
             "systems": len(each),
             **{
-                quantity: factors_of([one[key] for one in each], shares)
+                quantity: factors_of([one[key] for one in each], shares, floor="shape" in name)
                 for quantity, key in (("response", "ratios"), ("material", "material_ratios"))
             },
         }
@@ -76,7 +77,7 @@ def of_solids(systems: Sequence[dict[str, Any]], shares: Sequence[float]) -> dic
     for one in systems:
         grouped[solid_case(one).stratum].append(one["ratios"])
     return {
-        name: {"systems": len(each), "material": factors_of(each, shares, of_fields="smooth" in name)}
+        name: {"systems": len(each), "material": factors_of(each, shares, floor="smooth" not in name)}
         for name, each in sorted(grouped.items()) if len(each) >= FEWEST_SOLIDS
     }  # fmt: skip
 
@@ -107,9 +108,9 @@ def case_of(one: dict[str, Any]) -> Case:
     return Case(one["model"], pairs, one["readings"] // pairs, one["noise"] / one["size"], shape="sensors" in one)
 
 
-def factors_of(quantiles: list[list[float]], shares: Sequence[float], *, of_fields: bool = True) -> list[float]:
-    """By level."""
-    least = 0.0 if of_fields and len(quantiles) >= MANY else 1.0
+def factors_of(quantiles: list[list[float]], shares: Sequence[float], *, floor: bool) -> list[float]:
+    """By level; of few systems or with a floor those of a normal distribution at least."""
+    least = 1.0 if floor or len(quantiles) < MANY else 0.0
     normal = norm.ppf((1 + np.array(LEVELS)) / 2).tolist()
     return [
         round(max(factor(quantiles, shares, level), least * one), 3) for level, one in zip(LEVELS, normal, strict=True)
