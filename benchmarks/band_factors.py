@@ -1,8 +1,8 @@
 """Factors of the sensor inversion's bands by stratum, from the `calibration` of campaigns.
 
-Every system counts alike. A factor is the smallest with which the mean share of values within bands is the level, by
-more than its own standard error. Below that of a normal distribution it is only where many systems say so: a few widen
-bands, they do not make them narrower.
+Every system counts alike. A factor is the smallest with which the mean share of values within bands is the level. A few
+systems widen bands, they do not make them narrower than those of a normal distribution. Many do, but the mean share is
+then above the level by its own standard error.
 """
 
 import json
@@ -118,11 +118,11 @@ def factors_of(quantiles: list[list[float]], shares: Sequence[float], *, floor: 
 
 
 def factor(quantiles: list[list[float]], shares: Sequence[float], level: float) -> float:
-    """The smallest factor for which the mean over systems of the share of ratios below it is surely the level."""
+    """The smallest factor for which the mean over systems of the share of ratios below it is the level."""
     candidates = np.unique(np.concatenate([np.array(quantiles).ravel(), np.geomspace(1e-3, 100, 400)]))
     within = np.array([share_below(one, shares, candidates) for one in quantiles])
-    surely = within.mean(axis=0) - within.std(axis=0, ddof=1) / np.sqrt(len(within))
-    too_low = np.flatnonzero(surely < level)
+    error = within.std(axis=0, ddof=1) / np.sqrt(len(within)) if len(within) >= MANY else 0.0
+    too_low = np.flatnonzero(within.mean(axis=0) - error < level)
     return float(candidates[min(too_low[-1] + 1 if len(too_low) else 0, len(candidates) - 1)])
 
 
