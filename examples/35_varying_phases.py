@@ -3,7 +3,7 @@ Phases in which the material varies
 ===================================
 
 Two phases, each with ± 15 % of variation, from 120 sensors under 20 loads with 1 % noise: finite elements on 160² cells
-are the laboratory. Uniform phases or a smooth material, whichever explains the readings better, beside phases that vary.
+are the laboratory. What explains the readings best without phases that vary, and with them.
 """
 
 import matplotlib.pyplot as plt
