@@ -23,9 +23,9 @@ TARGET = Path(__file__).resolve().parent.parent / "src/nipde/estimators/inverse/
 FEWEST = 6
 #: Nor has one of solids with fewer than this.
 FEWEST_SOLIDS = 20
-#: With fewer systems factors are those of a normal distribution at least. So are those of solids that are not smooth,
-#: whose specimens hold two or three levels or miss them, and those on shapes: one stratum has loads inside, on the
-#: outline and of wells there, of which bands hold different shares.
+#: With fewer systems factors are those of a normal distribution at least. So are those of the coefficient, and of solids
+#: that are not smooth, as phases have two or three levels that bands hold or miss; and those on shapes: one stratum has
+#: loads inside, on the outline and of wells there, of which bands hold different shares.
 MANY = 20
 #: What calibrated bands hold, and of which quantiles and factors.
 HELD = {"within_calibrated": ("ratios", "response"), "material_within_calibrated": ("material_ratios", "material")}
@@ -50,7 +50,9 @@ def strata(systems: Sequence[dict[str, Any]], shares: Sequence[float]) -> dict[s
         name: {
             "systems": len(each),
             **{
-                quantity: factors_of([one[key] for one in each], shares, floor="shape" in name)
+                quantity: factors_of(
+                    [one[key] for one in each], shares, floor="shape" in name or quantity == "material"
+                )
                 for quantity, key in (("response", "ratios"), ("material", "material_ratios"))
             },
         }
