@@ -23,9 +23,9 @@ TARGET = Path(__file__).resolve().parent.parent / "src/nipde/estimators/inverse/
 FEWEST = 6
 #: Nor has one of solids with fewer than this.
 FEWEST_SOLIDS = 20
-#: With fewer systems factors are those of a normal distribution at least. So are those of the coefficient, and of solids
-#: that are not smooth, as phases have two or three levels that bands hold or miss; and those on shapes: one stratum has
-#: loads inside, on the outline and of wells there, of which bands hold different shares.
+#: With fewer systems factors are those of a normal distribution at least. So are those of the coefficient, and of
+#: solids that are not smooth, as phases have two or three levels that bands hold or miss; and those on shapes: one
+#: stratum has loads inside, on the outline and of wells there, of which bands hold different shares.
 MANY = 20
 #: What calibrated bands hold, and of which quantiles and factors.
 HELD = {"within_calibrated": ("ratios", "response"), "material_within_calibrated": ("material_ratios", "material")}
