@@ -11,7 +11,6 @@ import numpy as np
 from cmcrameri import cm
 
 import nipde
-from nipde.context.sensor_pairs import SensorPairs
 from nipde.data.reference import ReferenceDarcyRecipe
 
 rng = np.random.default_rng(2)
@@ -26,7 +25,7 @@ seen = np.isin(np.arange(grid.size), rng.choice(np.flatnonzero(grid.unknown), 12
 noise = 0.01 * float(np.sqrt(np.mean(exact[:20, seen] ** 2)))
 readings = exact[:20] + noise * rng.standard_normal(exact[:20].shape)
 mask = np.broadcast_to(seen, readings.shape)
-pairs = SensorPairs.of(nipde.Pairs.from_arrays(loads[:20], readings, grid=grid, mask=mask, noise=noise))
+pairs = nipde.SensorPairs.of(nipde.Pairs.from_arrays(loads[:20], readings, grid=grid, mask=mask, noise=noise))
 
 # %%
 # The model is chosen by the readings. `varying=False` leaves out phases that vary.

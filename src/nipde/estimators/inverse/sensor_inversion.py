@@ -317,7 +317,8 @@ class SensorInversion:
         best = min(others, key=lambda one: one.criterion)
         assert isinstance(best.fit.model, VaryingPhases)
         again = varied_as_found(best, best.fit.model.correlation)
-        best = problem.candidate(again, best.fit.parameters, steps=self.steps)
+        # From the fit itself: to second order levels that few loads tell go anywhere.
+        best = problem.candidate(again, found.fit.parameters, steps=self.steps)
         return {"2 varying phases": min(found, best, key=lambda one: one.criterion)}
 
 
