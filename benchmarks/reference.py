@@ -64,19 +64,22 @@ class Row:
     #: In which way what is said is wrong, if it is.
     case: str = ""
     penalty: Penalty | None = None
+    #: Whether phases that vary are among the models.
+    varying: bool = True
     nuisance: tuple[NuisanceKind, ...] = ()
     table: str = "rows"
 
     @property
     def estimator(self) -> SensorInversion:
         """As it comes, but for the row's penalty."""
-        return SensorInversion(penalty=self.penalty, nuisance=self.nuisance)
+        return SensorInversion(penalty=self.penalty, nuisance=self.nuisance, varying=self.varying)
 
 
 ROWS = (
     Row("two phases"), Row("log-normal", family="log-normal"), Row("rough loads", loads="rough"),
     Row("circles", family="circles"), Row("Voronoi", family="voronoi"), Row("stripes", family="stripes"),
-    Row("three phases", family="three-phase"), Row("varying phases", family="varying"), Row("no noise", noise=0.0),
+    Row("three phases", family="three-phase"), Row("varying phases", family="varying"),
+    Row("varying phases, uniform or smooth models", family="varying", varying=False), Row("no noise", noise=0.0),
     Row("10 pairs", pairs=10), Row("log-normal, 10 pairs", family="log-normal", pairs=10), Row("5 % noise", noise=0.05),
     Row("half of the nodes", sensors=180), Row("36 sensors", sensors=36),
     Row("30 sensors, 10 pairs", sensors=30, pairs=10),

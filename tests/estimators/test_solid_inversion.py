@@ -295,7 +295,7 @@ def test_what_an_uneven_traction_brings_follows_the_material(monkeypatch):
     level, half_width = law.log_modulus_at(middle)[0], NORMAL * law.log_deviation_at(middle)[0]
     assert abs(level - np.log(4.0)) < half_width < 0.1
     # Under that of the smooth material, from which phases start, it is a misfit that widens the bands.
-    monkeypatch.setattr(SolidInversion, "_with_own_errors", lambda _, best: best)
+    monkeypatch.setattr(SolidInversion, "_with_load_errors_relinearised", lambda _, best: best)
     before = SolidInversion(phases=(2,), material=14, solver=18)(tests)
     assert law.summary["chi_square"] < 0.7 * before.summary["chi_square"]
     assert before.log_deviation_at(middle)[0] > 2 * law.log_deviation_at(middle)[0]

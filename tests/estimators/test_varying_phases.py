@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sparse
 import torch
 
-from nipde.estimators.inverse.level_sets import LevelSetPhases, between_clusters
-from nipde.estimators.inverse.sensor_inversion import APART
+from nipde.estimators.inverse.level_sets import LevelSetPhases, variance_between_clusters
+from nipde.estimators.inverse.sensor_inversion import CLUSTERED
 from nipde.estimators.inverse.varying_phases import VaryingPhases
 from nipde.grid import Grid
 from nipde.kernels.refined import RefinedKernel
@@ -68,9 +68,9 @@ def test_it_keeps_its_material_on_other_nodes_and_when_it_is_raised():
 def test_its_field_follows_the_prior_where_nothing_is_read_and_its_level_sets_stay():
     size = len(state())
     np.testing.assert_array_equal(
-        MODEL.following(np.array([3, NODES.size + 5, size - 1]), size), [NODES.size + 5, size - 1]
+        MODEL.extrapolated(np.array([3, NODES.size + 5, size - 1]), size), [NODES.size + 5, size - 1]
     )
-    assert not len(LevelSetPhases(NODES).following(np.arange(4), NODES.size + 2))
+    assert not len(LevelSetPhases(NODES).extrapolated(np.arange(4), NODES.size + 2))
 
 
 def test_its_deviation_is_that_of_levels_field_and_interface():
@@ -92,9 +92,9 @@ def test_its_deviation_is_that_of_levels_field_and_interface():
 def test_clusters_of_two_values_make_up_the_variance_and_those_of_normal_ones_do_not():
     rng = np.random.default_rng(0)
     two = np.where(rng.uniform(size=2000) < 0.3, 1.0, 0.0) + 0.1 * rng.standard_normal(2000)
-    assert between_clusters(two) > 0.9 > APART
-    assert between_clusters(rng.standard_normal(2000)) == pytest.approx(2 / np.pi, abs=0.03)
-    assert between_clusters(rng.uniform(size=2000)) == pytest.approx(0.75, abs=0.03)
+    assert variance_between_clusters(two) > 0.9 > CLUSTERED
+    assert variance_between_clusters(rng.standard_normal(2000)) == pytest.approx(2 / np.pi, abs=0.03)
+    assert variance_between_clusters(rng.uniform(size=2000)) == pytest.approx(0.75, abs=0.03)
 
 
 # What is found

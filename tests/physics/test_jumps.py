@@ -120,7 +120,7 @@ def test_a_jump_of_a_varying_coefficient_is_found_to_rounding():
         return np.where(places[:, 0] < 0.3141, 2 + places[:, 0], 7 - places[:, 0])
 
     found = jumps_between(coefficient, np.array([[0.3, 0.0], [0.4, 0.0]]), np.array([[0.35, 0.0], [0.45, 0.0]]))
-    assert found.found.tolist() == [True, False]
+    assert found.present.tolist() == [True, False]
     assert 0.3 + 0.05 * found.share[0] == pytest.approx(0.3141, abs=1e-10)
     assert (found.before[0], found.after[0]) == pytest.approx((2.3141, 6.6859))
 

@@ -17,8 +17,8 @@ from nipde.discretisation.cut_cells import CutCells
 from nipde.discretisation.links import OnLinks
 from nipde.discretisation.load_case import Function
 
-#: An edge is halved so often to find a jump; b differs by this share at least, and by this much of its variation.
-HALVED, LEAST_JUMP, MOST_OF_IT = 40, 1e-3, 0.5
+#: An edge is bisected so often; log b jumps by this at least, and varies beside the jump by at most this share of it.
+BISECTIONS, LEAST_JUMP, MOST_VARIATION = 40, 1e-3, 0.5
 #: Interfaces come no nearer to a node than this, in spacings.
 NEAREST = 1e-6
 #: Corners of a square in units of the spacings; its edges, in the direction of its links, and its diagonal; and which
@@ -33,7 +33,7 @@ EDGES_OF_HALVES = ((0, 1, 4), (2, 3, 4))
 class Jumps:
     """Where b jumps on edges: the share of the edge before it, and b on either side of it."""
 
-    found: Bool[np.ndarray, "*edge"]
+    present: Bool[np.ndarray, "*edge"]
     share: Float[np.ndarray, "*edge"]
     before: Float[np.ndarray, "*edge"]
     after: Float[np.ndarray, "*edge"]
@@ -73,7 +73,7 @@ def fitted_interface(cells: CutCells, coefficient: Function) -> FittedInterface 
     number = number.ravel()
     of_squares = np.concatenate([number[: edges.size].reshape(edges.shape), number[edges.size :, None]], axis=1)
     jumps = jumps_between(at, cells.nodes[pairs[:, 0]], cells.nodes[pairs[:, 1]])
-    met = jumps.found[of_squares]
+    met = jumps.present[of_squares]
     counts = np.stack([met[:, list(one)].sum(axis=1) for one in EDGES_OF_HALVES], axis=-1)
     crossed = np.flatnonzero(np.all((counts == 0) | (counts == 2), axis=1) & met.any(axis=1))
     if not len(crossed):
@@ -94,12 +94,12 @@ def fitted_interface(cells: CutCells, coefficient: Function) -> FittedInterface 
 def jumps_between(
     at: Callable[[np.ndarray], np.ndarray], starts: Float[np.ndarray, "edge axis"], ends: Float[np.ndarray, "edge axis"]
 ) -> Jumps:
-    """By halving edges between whose ends b differs; only one jump that makes up most of the difference counts."""
+    """By bisection of edges between whose ends b differs; only one jump that makes up most of the difference counts."""
     first, last = np.log(at(starts)), np.log(at(ends))
     low, high = np.zeros(len(first)), np.ones(len(first))
     before, after = first.copy(), last.copy()
     left = np.flatnonzero(np.abs(last - first) > LEAST_JUMP)
-    for _ in range(HALVED):
+    for _ in range(BISECTIONS):
         middle = (low[left] + high[left]) / 2
         value = np.log(at((1 - middle[:, None]) * starts[left] + middle[:, None] * ends[left]))
         upper = np.abs(after[left] - value) > np.abs(value - before[left])
@@ -107,9 +107,9 @@ def jumps_between(
         high[left], after[left] = np.where(upper, high[left], middle), np.where(upper, after[left], value)
         left = left[np.abs(after[left] - before[left]) > LEAST_JUMP]
     jump, rest = np.abs(after - before), np.abs(before - first) + np.abs(last - after)
-    found = np.zeros(len(first), dtype=bool)
-    found[left] = rest[left] <= MOST_OF_IT * jump[left]
-    return Jumps(found, np.clip(low, NEAREST, 1 - NEAREST), np.exp(before), np.exp(after))
+    present = np.zeros(len(first), dtype=bool)
+    present[left] = rest[left] <= MOST_VARIATION * jump[left]
+    return Jumps(present, np.clip(low, NEAREST, 1 - NEAREST), np.exp(before), np.exp(after))
 
 
 def _whole_squares(cells: CutCells) -> tuple[Int[np.ndarray, "square corner"], Int[np.ndarray, "square edge"]]:
@@ -135,15 +135,15 @@ def _triangles(
     at_corners: Float[np.ndarray, "square corner"],
 ) -> list[tuple[Int[np.ndarray, "triangle 3"], Float[np.ndarray, " triangle"]]]:  # fmt: skip
     """Unknowns of all triangles, and b of each: the mean of its values at them, on its side of the interface."""
-    found = []
+    triangles = []
     for half, of_half in zip(HALVES, EDGES_OF_HALVES, strict=True):
-        met = jumps.found[:, list(of_half)]
+        met = jumps.present[:, list(of_half)]
         plain = ~met.any(axis=1)
-        found.append((corners[plain][:, list(half)], at_corners[plain][:, list(half)].mean(axis=1)))
+        triangles.append((corners[plain][:, list(half)], at_corners[plain][:, list(half)].mean(axis=1)))
         for alone in half:
             one, other = (corner for corner in half if corner != alone)
             sides = [_edge(alone, corner) for corner in (one, other)]
-            mine = np.all([jumps.found[:, edge] for edge, _ in sides], axis=0)
+            mine = np.all([jumps.present[:, edge] for edge, _ in sides], axis=0)
             near, far, cuts = [], [], []
             for edge, forwards in sides:
                 beside = (jumps.before[mine, edge], jumps.after[mine, edge])
@@ -152,12 +152,12 @@ def _triangles(
                 cuts.append(numbers[mine, edge])
             tip, left, right = (corners[mine, corner] for corner in (alone, one, other))
             at_tip, at_left, at_right = (at_corners[mine, corner] for corner in (alone, one, other))
-            found += [
+            triangles += [
                 (np.stack([tip, *cuts], axis=-1), (at_tip + near[0] + near[1]) / 3),
                 (np.stack([cuts[0], left, right], axis=-1), (far[0] + at_left + at_right) / 3),
                 (np.stack([cuts[0], right, cuts[1]], axis=-1), (far[0] + at_right + far[1]) / 3),
             ]
-    return found
+    return triangles
 
 
 def _edge(start: int, end: int) -> tuple[int, bool]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from nipde.discretisation.links import Links, OnLinks, blocks, factorised
 from nipde.discretisation.multigrid import StencilSolver
 from nipde.discretisation.stencil import Line, Offset, Stencil
+from nipde.errors import SolverError
 
 #: Residual of conjugate gradients over the load: far below any noise.
 TOLERANCE = 1e-10
@@ -34,7 +35,14 @@ class FactorisedInverse:
     """By sparse factors, block by block of right-hand sides."""
 
     def __init__(self, links: Links, conductances: OnLinks) -> None:
-        self.factor = factorised(links.assemble(conductance=conductances), symmetric=True)
+        try:
+            self.factor = factorised(links.assemble(conductance=conductances), symmetric=True)
+        except RuntimeError as error:
+            raise SolverError(
+                expected="conductances whose matrix has a factor",
+                got=str(error),
+                remedy="take a less extreme coefficient",
+            ) from error
 
     def solve(self, rhs: Columns) -> Columns:
         """To rounding."""

@@ -161,7 +161,7 @@ class Layers(AlongOneDirection):
         base, steps, places = self.parts(parameters)
         return base + np.concatenate([[0.0], np.cumsum(steps[np.argsort(places)])])
 
-    def following(self, inactive: Int[np.ndarray, " parameter"], size: int) -> Int[np.ndarray, " parameter"]:
+    def extrapolated(self, inactive: Int[np.ndarray, " parameter"], size: int) -> Int[np.ndarray, " parameter"]:
         """None."""
         return inactive[:0]
 

@@ -60,7 +60,7 @@ class LevelSetPhases(MaterialModel):
         """Interfaces as narrow as the points resolve: a wide transition biases the level of the conductive phase."""
         return replace(self, width=NARROWEST * spacing)
 
-    def following(self, inactive: Int[np.ndarray, " parameter"], size: int) -> Int[np.ndarray, " parameter"]:
+    def extrapolated(self, inactive: Int[np.ndarray, " parameter"], size: int) -> Int[np.ndarray, " parameter"]:
         """None: far from interfaces there is nothing to extrapolate."""
         return inactive[:0]
 
@@ -159,7 +159,7 @@ def clusters(values: Float[np.ndarray, " node"], count: int) -> Float[np.ndarray
     return np.sort([np.median(values[label == k]) if np.any(label == k) else centres[k] for k in range(count)])
 
 
-def between_clusters(values: Float[np.ndarray, " node"]) -> float:
+def variance_between_clusters(values: Float[np.ndarray, " node"]) -> float:
     """Share of the variance that lies between two clusters."""
     low, high = clusters(values, 2)
     nearest = np.where(np.abs(values - low) < np.abs(values - high), 0, 1)

@@ -30,7 +30,7 @@ class MarginalPrior:
         """Near a state."""
         precision, slope = model.quadratic(parameters)
         inner, others = precision[active][:, active].toarray(), np.setdiff1d(np.arange(len(parameters)), active)
-        inactive = model.following(others, len(parameters))
+        inactive = model.extrapolated(others, len(parameters))
         if not len(inactive):
             none = np.zeros(0)
             return cls(active, inner, slope[active], none.astype(int), np.zeros((0, len(active))), none)

@@ -69,7 +69,7 @@ class MaterialModel(ABC):
     def raised(self, parameters: Parameters, by: float) -> Parameters:
         """The same material with log b larger everywhere."""
 
-    def following(self, inactive: Int[np.ndarray, " parameter"], size: int) -> Int[np.ndarray, " parameter"]:
+    def extrapolated(self, inactive: Int[np.ndarray, " parameter"], size: int) -> Int[np.ndarray, " parameter"]:
         """Which parameters that no reading depends on take their conditional mean in the prior; others stay."""
         return inactive
 

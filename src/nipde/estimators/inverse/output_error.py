@@ -116,7 +116,7 @@ def fit(
             longest = float(np.abs(step).max())
             try:
                 trial = _evaluated(model, state.parameters + step, fine)
-            except SolverError:  # of a coefficient too extreme for multigrid: the step was too long
+            except SolverError:  # of a coefficient too extreme: the step was too long
                 radius = SHORTER * min(radius, longest)
                 continue
             gained = _objective(state, system) - _objective(trial, system)

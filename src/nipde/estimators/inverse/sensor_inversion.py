@@ -31,7 +31,7 @@ from nipde.estimators.inverse.fitted_state import Fit
 from nipde.estimators.inverse.inverse_problem import FINER, InverseProblem
 from nipde.estimators.inverse.islands import without_islands
 from nipde.estimators.inverse.layers import Graded, Layers
-from nipde.estimators.inverse.level_sets import LevelSetPhases, between_clusters
+from nipde.estimators.inverse.level_sets import LevelSetPhases, variance_between_clusters
 from nipde.estimators.inverse.material_models import (
     Homogeneous,
     JumpPenalty,
@@ -45,7 +45,7 @@ from nipde.estimators.inverse.output_error import LinkSolver
 from nipde.estimators.inverse.residual_tests import residual_scores
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
 from nipde.estimators.inverse.systems import check_law
-from nipde.estimators.inverse.varying_phases import VaryingPhases, varied_as_found
+from nipde.estimators.inverse.varying_phases import VaryingPhases, with_empirical_deviation
 from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
 from nipde.kernels.refined import SMOOTH, RefinedKernel, RefinedLaw
 
@@ -74,11 +74,11 @@ DECISIVE = 150.0
 NEAR = 4.0
 #: Two phases may vary if the clusters of a smooth field make up more than this share of its variance: 0.64 of normal
 #: values, 0.75 of even ones.
-APART = 0.8
-#: Steps between three phases whose ratio is below this are unlike.
-ALIKE = 0.6
-#: κ of what varies within phases, in units of 1 / length, that are compared.
-VARYING = (6.0, 3.0, 1.5)
+CLUSTERED = 0.8
+#: Two of three phases are similar if the ratio of the steps between phases is below this.
+SIMILAR = 0.6
+#: κ of the field within phases, in units of 1 / length, that are compared.
+CORRELATIONS = (6.0, 3.0, 1.5)
 #: z-scores above it are outliers.
 LIMIT = 4.0
 #: Why a case is not covered if χ² of the smooth material that was taken is above its expectation.
@@ -300,7 +300,11 @@ class SensorInversion:
         """Two phases in which the material varies, where uniform ones do not explain the readings, nor three."""
         uniform, field = phases.get("2 phases"), smooth.fit.model.at_nodes(smooth.fit.parameters)
         enough = uniform is not None and uniform.fit.chi_square < ENOUGH
-        likely = smooth.significant or between_clusters(field) > APART or any(map(two_alike, phases.values()))
+        likely = (
+            smooth.significant
+            or variance_between_clusters(field) > CLUSTERED
+            or any(map(has_two_similar_phases, phases.values()))
+        )
         if not (self.varying and 2 in self.phases and self.piecewise_constant is None) or enough or not likely:
             return {}
         if uniform is not None:
@@ -313,10 +317,10 @@ class SensorInversion:
             if share == SHARES[0] or share * problem.size > 2 * problem.usual_deviation:
                 parameters = problem.roughly(share).minimised(model, parameters, steps=6).parameters
         found = problem.candidate(model, parameters, steps=self.steps)
-        others = [found.under(varied_as_found(found, correlation)) for correlation in VARYING]
+        others = [found.under(with_empirical_deviation(found, correlation)) for correlation in CORRELATIONS]
         best = min(others, key=lambda one: one.criterion)
         assert isinstance(best.fit.model, VaryingPhases)
-        again = varied_as_found(best, best.fit.model.correlation)
+        again = with_empirical_deviation(best, best.fit.model.correlation)
         # From the fit itself: to second order levels that few loads tell go anywhere.
         best = problem.candidate(again, found.fit.parameters, steps=self.steps)
         return {"2 varying phases": min(found, best, key=lambda one: one.criterion)}
@@ -326,11 +330,11 @@ def _kernel_of_one(law: RefinedLaw) -> RefinedKernel:
     return RefinedKernel(law.grid, (law,), torch.ones((), dtype=torch.float64))
 
 
-def two_alike(found: Candidate) -> bool:
+def has_two_similar_phases(found: Candidate) -> bool:
     """Whether two of three phases differ much less than the third from them: they may be one that varies."""
     assert isinstance(found.fit.model, LevelSetPhases)
     steps = np.abs(found.fit.model.parts(found.fit.parameters)[1][1:])
-    return len(steps) > 1 and bool(steps.min() < ALIKE * steps.max())
+    return len(steps) > 1 and bool(steps.min() < SIMILAR * steps.max())
 
 
 def needs_finer_interfaces(found: Candidate) -> bool:

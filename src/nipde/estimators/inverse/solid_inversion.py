@@ -66,7 +66,7 @@ class SolidInversion:
         problem = SolidProblem.of_tests(tests, material=self.material, solver=self.solver)
         choice = self._homogeneous(problem) if self.homogeneous else search.chosen(problem)
         if tests.poisson is not None:
-            return SolidLaw(tests, replace(choice, best=self._with_own_errors(choice.best)))
+            return SolidLaw(tests, replace(choice, best=self._with_load_errors_relinearised(choice.best)))
         best, beside = self._with_ratio(choice.best)
         return SolidLaw(tests, replace(choice, best=best), beside)
 
@@ -79,7 +79,7 @@ class SolidInversion:
             parameters, dof = best.fit.parameters, best.effective_dof
         return Choice(best, "homogeneous", {"homogeneous": best.criterion}, ())
 
-    def _with_own_errors(self, best: Candidate) -> Candidate:
+    def _with_load_errors_relinearised(self, best: Candidate) -> Candidate:
         """Fitted again with what errors of loads and supports bring in its own material, not in the smooth one."""
         problem = best.problem
         assert isinstance(problem, SolidProblem)

@@ -99,7 +99,7 @@ class VaryingPhases(MaterialModel):
         own = self.field.precision
         return sparse.csr_array(sparse.block_diag([precision, own])), np.concatenate([slope, own @ field])
 
-    def following(self, inactive: Int[np.ndarray, " parameter"], size: int) -> Int[np.ndarray, " parameter"]:
+    def extrapolated(self, inactive: Int[np.ndarray, " parameter"], size: int) -> Int[np.ndarray, " parameter"]:
         """The field goes on where no reading depends on it; level sets stay."""
         return inactive[inactive >= size - self.grid.size]
 
@@ -119,8 +119,8 @@ class VaryingPhases(MaterialModel):
         return float(np.sqrt(np.mean(self.parts(parameters)[1] ** 2)))
 
 
-def varied_as_found(found: Candidate, correlation: float) -> VaryingPhases:
-    """With a field of this correlation, and the deviation that its fit has: σ² penalty / (effective parameters / 2)."""
+def with_empirical_deviation(found: Candidate, correlation: float) -> VaryingPhases:
+    """Empirical Bayes: a field of this correlation, its variance that of the fit over its effective parameters."""
     model, parameters, active = found.fit.model, found.fit.parameters, found.near.active
     assert isinstance(model, VaryingPhases)
     mine = np.flatnonzero(active >= len(parameters) - model.grid.size)
