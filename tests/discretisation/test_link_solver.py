@@ -11,5 +11,5 @@ from nipde.grid import Grid
 
 def test_a_singular_matrix_is_an_error_that_a_fit_can_step_back_from():
     links = links_of(Grid.uniform(5))
-    with pytest.raises(SolverError, match="conductances whose matrix has a factor.*singular"):
+    with pytest.raises(SolverError, match=r"conductances whose matrix has a factor.*singular"):
         inverse_of(links, np.zeros(len(links.first)))
