@@ -2,25 +2,27 @@
 
 Responses are extrapolated from two meshes. Tables: `rows` by family, loads, pairs, noise and sensors; `strata`, all of
 them crossed; `calibration`, the same strata with other seeds, from which the factors of bands come (`band_factors`);
-`misspecified`, measurements that differ from what is said of them; `penalties`, classical penalties on the same grids
-and sensors. Every system is one job that leaves a file: an interrupted campaign goes on, and tables grow evenly. Errors
-are against the solver's own mesh: held-out responses without noise, and the coefficient in every cell of it.
+`misspecified`, measurements that differ from what is said of them; `faults`, one or two faulty sensors; `penalties`,
+classical penalties on the same grids and sensors. Every system is one job that leaves a file: an interrupted campaign
+goes on, and tables grow evenly. Errors are against the solver's own mesh: held-out responses without noise, and the
+coefficient in every cell of it.
 """
 
 import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from zlib import crc32
 
 import numpy as np
 import torch
 
 from benchmarks import band_factors, campaign, misspecified
+from benchmarks.faulty_sensors import Fault, with_fault
 from nipde.atomic import write_bytes
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
@@ -37,9 +39,9 @@ SEED = 2029
 CALIBRATION_SEED = 3041
 #: Systems of every row, by budget and table.
 BUDGETS = {
-    "quick": {"rows": 1, "strata": 0, "calibration": 0, "misspecified": 0, "penalties": 0},
-    "standard": {"rows": 50, "strata": 1, "calibration": 2, "misspecified": 20, "penalties": 1},
-    "long": {"rows": 50, "strata": 5, "calibration": 5, "misspecified": 20, "penalties": 10},
+    "quick": {"rows": 1, "strata": 0, "calibration": 0, "misspecified": 0, "penalties": 0, "faults": 0},
+    "standard": {"rows": 50, "strata": 1, "calibration": 2, "misspecified": 20, "penalties": 1, "faults": 20},
+    "long": {"rows": 50, "strata": 5, "calibration": 5, "misspecified": 20, "penalties": 10, "faults": 50},
 }
 QUERIES = 15
 #: Half width of a band of 90 % over the deviation, of a normal distribution.
@@ -63,6 +65,8 @@ class Row:
     sensors: int = 0
     #: In which way what is said is wrong, if it is.
     case: str = ""
+    #: What one sensor, or two, read instead of what is there.
+    fault: Fault | None = None
     penalty: Penalty | None = None
     #: Whether phases that vary are among the models.
     varying: bool = True
@@ -110,6 +114,10 @@ MISSPECIFIED = (
     *(Row(f"{case}, told", case=case, nuisance=kinds, table="misspecified")
       for case, kinds in misspecified.NUISANCES.items()),
 )  # fmt: skip
+FAULTY = tuple(
+    Row(f"{fault}, {sensors} sensors", pairs=20, sensors=sensors, fault=fault, table="faults")
+    for fault, sensors in product(get_args(Fault), (36, 180))
+)
 #: Where a prior has to earn its place: few pairs, much noise, few sensors; and where it need not.
 COMPARED: tuple[Penalty | None, ...] = (None, "tikhonov", "total-variation", "edges")
 SETTINGS = ((50, 0.01, 0), (10, 0.05, 0), (10, 0.01, 30))
@@ -119,7 +127,7 @@ PENALTIES = tuple(
     for family, (pairs, noise, sensors), penalty
     in product(FAMILIES, SETTINGS, COMPARED)
 )  # fmt: skip
-ALL = (*ROWS, *STRATA, *CALIBRATION, *MISSPECIFIED, *PENALTIES)
+ALL = (*ROWS, *STRATA, *CALIBRATION, *MISSPECIFIED, *FAULTY, *PENALTIES)
 WITH_INTERFACES = {(row.table, row.name) for row in ALL if row.family != "log-normal"}
 
 
@@ -198,6 +206,8 @@ class Experiment:
     fine: np.ndarray
     #: Nodes where the truth has no limit on finer meshes: those of wells and around them.
     beside: np.ndarray
+    #: Nodes of faulty sensors.
+    faulty: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=int))
 
 
 def experiment_of(row: Row, number: int) -> Experiment:
@@ -216,7 +226,7 @@ def experiment_of(row: Row, number: int) -> Experiment:
     system = recipe.build(Plan(recipe, number + 1, seed).system_seed(number))
     assert system.fine is not None
     grid = recipe.grid
-    loads, responses = (field[:, 0].astype(np.float64) for field in (system.loads, system.responses))
+    loads, responses = (values[:, 0].astype(np.float64) for values in (system.loads, system.responses))
     context, queries, answers = loads[: row.pairs], loads[-QUERIES:], responses[-QUERIES:]
     chosen = grid.unknown.copy()
     if row.loads == "wells":  # observation points stand away from the wells
@@ -225,10 +235,12 @@ def experiment_of(row: Row, number: int) -> Experiment:
         kept = rng.choice(np.flatnonzero(chosen), row.sensors, replace=False)
         chosen = np.isin(np.arange(grid.size), kept).reshape(grid.shape)
     level = row.noise * float(np.sqrt(np.mean(responses[: row.pairs, chosen] ** 2)))
-    noisy = responses[: row.pairs] + level * rng.standard_normal(context.shape)
+    noisy, faulty = responses[: row.pairs] + level * rng.standard_normal(context.shape), np.zeros((0, 2), dtype=int)
+    if row.fault is not None:
+        noisy, faulty = with_fault(noisy, responses[: row.pairs], chosen, row.fault, rng)
     pairs = Pairs.from_arrays(context, noisy, grid=grid, mask=np.broadcast_to(chosen, noisy.shape), noise=level)
     beside = np.stack([_around(load != 0) & (row.loads == "wells") for load in queries])
-    return Experiment(SensorPairs.of(pairs), queries, answers, system.fine[0].astype(np.float64), beside)
+    return Experiment(SensorPairs.of(pairs), queries, answers, system.fine[0].astype(np.float64), beside, faulty)
 
 
 def assessed(kernel: RefinedKernel, experiment: Experiment) -> dict[str, Any]:
@@ -253,7 +265,10 @@ def assessed(kernel: RefinedKernel, experiment: Experiment) -> dict[str, Any]:
     held = np.abs(off) <= NORMAL * law.posterior.response_deviation(experiment.loads)
     width = NORMAL * law.posterior.log_deviation()
     scores = {name: round(float(value), 2) for name, value in law.bands.outlier_test.scores.items()}
+    nodes = np.rint(law.faulty_positions / np.array(kernel.grid.spacing)).astype(int)
+    left_out, faulty = (set(map(tuple, one.tolist())) for one in (nodes, experiment.faulty))
     return {
+        "left_out": len(left_out & faulty), "kept": len(faulty - left_out), "left_out_wrongly": len(left_out - faulty),
         "held_out": float(np.mean(errors / sizes)), "within": float(held[at].mean()),
         "material_within": float(np.mean((np.abs(corners - law.log_coefficient) <= width)[:, inner])),
         "ratios": np.quantile(ratios, SHARES).round(3).tolist(),
@@ -280,6 +295,8 @@ def summary(row: Row, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "row": row.name, **asdict(replace(row, nuisance=())), "systems": len(each),
         "outdated": sum(map(_outdated, each)),
         "models": dict(Counter(one["model"] for one in each)),
+        **{name: sum(one.get(name, 0) for one in each) for name in ("left_out", "kept", "left_out_wrongly")},
+        "held_out_median": float(np.median([one["held_out"] for one in each])),
         **{name: float(np.mean([one[name] for one in each])) for name in means},
         **{name: band_factors.mean_of(name, each) for name in band_factors.HELD},
         "chi_square_expected": float(np.mean([expectation(one["effective_dof"], one["readings"]) for one in each])),

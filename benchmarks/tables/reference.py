@@ -19,6 +19,7 @@ def reference(measured: dict[str, Any]) -> str:
     parts = {
         "rows": _rows,
         "misspecified": _misspecified,
+        "faults": _faults,
         "strata": _strata,
         "penalties": _penalties,
     }
@@ -62,6 +63,17 @@ def _misspecified(rows: Rows) -> str:
     return table(head, [
         (row["row"], _systems(row), percent(row["held_out"]), _within(row, "within"), _share(row["rings"]),
          f"{row['chi_square']:.2f}")
+        for row in rows
+    ])  # fmt: skip
+
+
+def _faults(rows: Rows) -> str:
+    head = ("faulty sensor, 20 pairs", "systems", "left out", "others left out", "held out, median", "worst system",
+            "responses within bands", "coefficient within bands", "alarms")  # fmt: skip
+    return table(head, [
+        (row["row"], _systems(row), f"{row['left_out']} of {row['left_out'] + row['kept']}",
+         str(row["left_out_wrongly"]), percent(row["held_out_median"]), percent(row["held_out_worst"]),
+         _within(row, "within"), _within(row, "material_within"), _share(row["rings"]))
         for row in rows
     ])  # fmt: skip
 

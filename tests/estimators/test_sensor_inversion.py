@@ -16,7 +16,8 @@ from nipde.errors import KernelError, PairsError
 from nipde.estimators.inverse.adjoint import AdjointGaussNewton
 from nipde.estimators.inverse.band_factors import Case, factors_of
 from nipde.estimators.inverse.candidate import is_significant
-from nipde.estimators.inverse.sensor_inversion import UNEXPLAINED, SensorInversion
+from nipde.estimators.inverse.fitted_law import UNEXPLAINED
+from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.grid import Grid
 
 GRID, KNOWN, HELD_OUT = Grid.uniform(11), 12, 8

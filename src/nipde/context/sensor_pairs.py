@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from nipde.context.pairs import Pairs
@@ -140,3 +140,23 @@ class SensorPairs:
             noise = noise[pairs]
         outline = tuple(self.outline[pair] for pair in pairs) if self.outline else ()
         return replace(self, loads=self.loads[pairs], readings=self.readings[pairs], noise=noise, outline=outline)
+
+    def at_sensors(self, numbers: Any) -> Self:
+        """Some of the sensors."""
+        noise, covariance = self.noise, self.covariance
+        if isinstance(noise, Tensor) and noise.ndim and noise.shape[-1] > 1:
+            noise = noise[..., numbers]
+        if covariance is not None:
+            covariance = covariance[numbers][:, numbers]
+        sensors = Sensors(self.sensors.points[numbers], self.sensors.radii[numbers])
+        return replace(self, sensors=sensors, readings=self.readings[:, numbers], noise=noise, covariance=covariance)
+
+    def numbers_at(self, positions: Float[np.ndarray, "place axis"]) -> Int[np.ndarray, " sensor"]:
+        """Of the sensors at these positions."""
+        apart = np.linalg.norm(self.sensors.points[:, None] - positions, axis=-1)
+        length = max(axis.length for axis in self.grid.axes)
+        return np.flatnonzero((apart <= 1e-9 * length).any(axis=1))
+
+    def without_sensors_at(self, positions: Float[np.ndarray, "place axis"]) -> Self:
+        """What the others read."""
+        return self.at_sensors(np.setdiff1d(np.arange(len(self.sensors)), self.numbers_at(positions)))

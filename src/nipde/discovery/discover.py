@@ -97,7 +97,9 @@ def discover(
     segmented = phases_of(material.values, deviation=deviation, among=among, count=count)
     compared = []
     context, queries = (parts[0], parts[1]) if parts else (pairs, None)
-    judged_at = None if readings is None or parts is None else readings.take(list(parts[2]))
+    judged_at = None
+    if readings is not None and parts is not None:
+        judged_at = readings.take(list(parts[2])).without_sensors_at(kernel.laws[0].faulty_positions)
     for name, other in (baselines or {}).items() if measurement.specimen is None else ():
         progress(name)
         compared.append(baseline(name, other, context, queries, judged_at=judged_at))
@@ -161,8 +163,9 @@ def warm_started(estimator: Any, subject: Pairs | SensorPairs, parts: Split | No
         return estimator, None
     _, queries, indices = parts
     kernel = estimator(subject.take(np.setdiff1d(np.arange(subject.count), indices).tolist()))
+    law = kernel.laws[0]
     if isinstance(subject, SensorPairs):
-        readings, law = subject.take(list(indices)), kernel.laws[0]
+        readings = subject.take(list(indices)).without_sensors_at(law.faulty_positions)
         loads = readings.loads[:, 0].numpy()
         fields = torch.as_tensor(law.solve(loads, readings.outline))[:, None]
         held_out = predictions(kernel, queries, indices, predicted=fields.to(queries.responses))
@@ -171,10 +174,21 @@ def warm_started(estimator: Any, subject: Pairs | SensorPairs, parts: Split | No
         at_sensors = law.readings(loads, readings.sensors.matrix, readings.outline)
         held_out = replace(held_out, errors=errors_at(readings, at_sensors))
     else:
-        readings = SensorPairs.of(queries)
-        held_out = predictions(kernel, queries, indices)
+        readings = SensorPairs.of(queries).without_sensors_at(law.faulty_positions)
+        held_out = predictions(kernel, _read_at(queries, readings), indices)
     held_out = replace(held_out, check=held_out_check(kernel, readings))
     return (partial(estimator.continued, kernel) if subject.count >= ENOUGH else estimator), held_out
+
+
+def _read_at(pairs: Pairs, readings: SensorPairs) -> Pairs:
+    """Without the nodes where no sensor of these reads."""
+    places = np.rint(readings.sensors.points / np.array(pairs.grid.spacing)).astype(int)
+    shown = np.zeros(pairs.grid.shape, dtype=bool)
+    shown[tuple(places.T)] = True
+    if pairs.mask is None and shown[pairs.grid.unknown].all():
+        return pairs
+    mask = torch.as_tensor(shown, device=pairs.responses.device).expand(pairs.responses.shape)
+    return replace(pairs, mask=mask if pairs.mask is None else mask & pairs.mask)
 
 
 def errors_at(readings: SensorPairs, predicted: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ Its material varies below the grid of the data; its posterior gives the deviatio
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -96,6 +96,16 @@ class RefinedLaw:
         """Nodes of the data in the specimen: all of them if it fills the box."""
         cells = self.domain.cells
         return np.ones(self.grid.shape, dtype=bool) if cells is None else cells.shape.holds_nodes(self.grid)
+
+    def stating(self, *, faulty_sensors: Sequence[Any]) -> "RefinedLaw":
+        """With the sensors that the fit left out in its summary."""
+        return replace(self, summary={**self.summary, "faulty_sensors": [vars(one) for one in faulty_sensors]})
+
+    @property
+    def faulty_positions(self) -> Float[np.ndarray, "sensor axis"]:
+        """Of the sensors that the fit left out."""
+        found = [one["position"] for one in self.summary.get("faulty_sensors", ())]
+        return np.array(found).reshape(len(found), self.grid.dimension)
 
     def solve(self, loads: Loads, outline: Sequence[LoadCase] = ()) -> Loads:
         """Responses at the nodes of the data, to loads inside and on the outline; 0 outside of the specimen."""

@@ -9,25 +9,24 @@
 6. Models that explain the readings as well widen the bands by how far they are from it.
 7. Where χ² is still above what n readings allow, the grid of the material is made finer, once; of layers that of the
    solver; and both grids at the start where the solver's error is as large as the noise.
+8. Sensors that are explained much worse than the others are left out if these contradict them: `faulty_sensors`.
 
 The error of the solver is estimated from two grids and added to the noise. Noise that is not stated is estimated from
 the residuals of the smooth field, which hold both.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import hypot, sqrt
+from math import sqrt
 from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy.stats import norm
 
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
-from nipde.estimators.inverse.band_factors import LEVELS, Case, factors_of
 from nipde.estimators.inverse.candidate import Candidate
-from nipde.estimators.inverse.fitted_state import Fit
+from nipde.estimators.inverse.faulty_sensors import Numbers, contradicted, marked, suspects
+from nipde.estimators.inverse.fitted_law import Choice, law_of
 from nipde.estimators.inverse.inverse_problem import FINER, InverseProblem
 from nipde.estimators.inverse.islands import without_islands
 from nipde.estimators.inverse.layers import Graded, Layers
@@ -40,14 +39,11 @@ from nipde.estimators.inverse.material_models import (
     Penalty,
 )  # fmt: skip
 from nipde.estimators.inverse.nuisance import NuisanceKind
-from nipde.estimators.inverse.one_direction import along_one_direction, layers_of
-from nipde.estimators.inverse.output_error import LinkSolver
-from nipde.estimators.inverse.residual_tests import residual_scores
+from nipde.estimators.inverse.one_direction import along_one_direction
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
 from nipde.estimators.inverse.systems import check_law
 from nipde.estimators.inverse.varying_phases import VaryingPhases, with_empirical_deviation
-from nipde.kernels.prediction_bands import OutlierTest, PredictionBands
-from nipde.kernels.refined import SMOOTH, RefinedKernel, RefinedLaw
+from nipde.kernels.refined import RefinedKernel, RefinedLaw
 
 #: Intervals per axis, geometric mean over the axes: of the material and of derivatives; of the solver at least.
 MATERIAL, SOLVER = 40, 140
@@ -79,29 +75,14 @@ CLUSTERED = 0.8
 SIMILAR = 0.6
 #: κ of the field within phases, in units of 1 / length, that are compared.
 CORRELATIONS = (6.0, 3.0, 1.5)
-#: z-scores above it are outliers.
-LIMIT = 4.0
-#: Why a case is not covered if χ² of the smooth material that was taken is above its expectation.
-UNEXPLAINED = (
-    "no smooth material explains the readings, and no phases were identified: the material may have details that these "
-    "sensors do not resolve, and bands may be too narrow"
-)
+#: χ² of a law without faulty sensors is below this, or none is left out: the law itself may be wrong.
+EXPLAINS = 2.0
 #: ε and the weights τ that are compared.
 PATHS: dict[Penalty, tuple[float, tuple[float, ...]]] = {
     "tikhonov": (1.0, (1000.0, 300.0, 100.0, 30.0, 10.0)),
     "total-variation": (0.01, (1.0, 0.5, 0.2, 0.1, 0.05)),
     "edges": (0.03, (4.0, 2.0, 1.0, 0.5, 0.25)),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """What was found: the best model, how all compare, and those that explain the readings as well."""
-
-    best: Candidate
-    name: str
-    criteria: dict[str, float]
-    others: tuple[Fit, ...]
 
 
 @dataclass(frozen=True)
@@ -121,6 +102,8 @@ class SensorInversion:
     varying: bool = True
     #: Errors that the readings may have beside noise.
     nuisance: tuple[NuisanceKind, ...] = ()
+    #: Whether sensors that all others contradict are left out.
+    faults: bool = True
     #: Whether one value everywhere is tried as well; then no phases are if it explains the readings.
     homogeneous: bool = False
     #: κ of Matérn fields, in units of 1 / length, that are tried one after the other if the material is smooth.
@@ -142,16 +125,19 @@ class SensorInversion:
         return RefinedKernel(pairs.grid, laws, pairs.responses.new_ones(pairs.batch))
 
     def continued(self, before: RefinedKernel, pairs: Pairs | SensorPairs) -> RefinedKernel:
-        """From the fit to a part of these pairs of one system: its model, all of the readings."""
-        readings = pairs if isinstance(pairs, SensorPairs) else SensorPairs.of(replace(pairs, load_noise=None))
+        """From the fit to a part of these pairs of one system: its model, all of the readings but of faulty sensors."""
+        every = pairs if isinstance(pairs, SensorPairs) else SensorPairs.of(replace(pairs, load_noise=None))
         law, posterior = before.laws[0], before.laws[0].posterior
+        readings = every.without_sensors_at(law.faulty_positions)
         assert isinstance(posterior, SensorPosterior)
         found, name = posterior.best, law.summary["model"]
         best = found.problem.with_pairs(readings, found).candidate(
             found.fit.model, found.fit.parameters, steps=self.steps
         )
         criteria = {**law.summary["criteria"], name: best.criterion}
-        return _kernel_of_one(law_of(best, criteria, name, others=posterior.others))
+        after = law_of(Choice(best, name, criteria, posterior.others))
+        faulty = every.numbers_at(law.faulty_positions)
+        return _kernel_of_one(after.stating(faulty_sensors=contradicted(after, every, faulty)))
 
     def law(self, pairs: SensorPairs) -> RefinedLaw:
         """Of one system."""
@@ -161,12 +147,44 @@ class SensorInversion:
         problem = InverseProblem.of(
             pairs, material=self.material or material, solver=self.solver or solver, nuisance=self.nuisance
         )
-        choice = self.chosen(problem)
-        return law_of(choice.best, choice.criteria, choice.name, others=choice.others)
+        smooth, fitted = self._smooth(problem)
+        doubted = self._doubts(pairs, smooth)
+        law = self._without_faulty(pairs, problem) if doubted else None
+        if law is None:
+            choice = self._chosen(smooth, fitted)
+            law = law_of(choice)
+            if not doubted and law.bands.outlier_test.is_outlier and self._doubts(pairs, choice.best):
+                law = self._without_faulty(pairs, problem) or law
+        return law
 
     def chosen(self, problem: InverseProblem) -> Choice:
         """The model that explains the readings best, and those that explain them as well."""
-        smooth, problem = self._smooth(problem)
+        return self._chosen(*self._smooth(problem))
+
+    def _doubts(self, pairs: SensorPairs, fitted: Candidate) -> bool:
+        """Whether some sensors may be faulty; not asked where errors are correlated or outliers are expected."""
+        asked = self.faults and self.penalty is None and "outliers" not in self.nuisance and pairs.covariance is None
+        return asked and bool(marked(fitted).any())
+
+    def _without_faulty(self, pairs: SensorPairs, problem: InverseProblem) -> RefinedLaw | None:
+        """The law by all sensors but the faulty ones; None if there are none. A smooth material mostly shows them."""
+        robust = replace(self, nuisance=(*self.nuisance, "outliers"))
+        smooth, fitted = robust._smooth(replace(problem, nuisance=robust.nuisance))
+        law = self._by_others(pairs, suspects(smooth))
+        return law or self._by_others(pairs, suspects(robust._chosen(smooth, fitted).best))
+
+    def _by_others(self, pairs: SensorPairs, numbers: Numbers) -> RefinedLaw | None:
+        """The law by the other sensors, if it contradicts these, or some of them, and explains the rest."""
+        plain = replace(self, faults=False)
+        while len(numbers):
+            law = plain.law(pairs.without_sensors_at(pairs.sensors.points[numbers]))
+            faulty = contradicted(law, pairs, numbers)
+            if len(faulty) == len(numbers):
+                return law.stating(faulty_sensors=faulty) if law.summary["chi_square"] < EXPLAINS else None
+            numbers = np.array([one.number for one in faulty], dtype=int)
+        return None
+
+    def _chosen(self, smooth: Candidate, problem: InverseProblem) -> Choice:
         candidates = self._candidates(problem, smooth)
         if "smooth" in candidates and not smooth.significant:
             below = min(one.criterion for one in candidates.values()) + DECISIVE
@@ -340,43 +358,3 @@ def has_two_similar_phases(found: Candidate) -> bool:
 def needs_finer_interfaces(found: Candidate) -> bool:
     """Phases that explain the readings nearly."""
     return isinstance(found.fit.model, LevelSetPhases) and found.significant and found.fit.chi_square < NEAR
-
-
-def law_of(best: Candidate, criteria: dict[str, float], name: str, *, others: Sequence[Fit] = ()) -> RefinedLaw:
-    """With posterior and bands; `others` explain the readings, too."""
-    model, parameters, problem, solver = best.fit.model, best.fit.parameters, best.problem, best.problem.fine
-    assert isinstance(solver, LinkSolver)
-    chi_square, count, expected = best.fit.chi_square, problem.count, best.expected
-    noise, solver_error = (
-        float(np.median(values[problem.measured])) for values in (problem.deviation, problem.discretisation)
-    )
-    # What χ² shows above its expectation, by more than its own deviation, is an error of the model.
-    model_error = noise * sqrt(max(0.0, chi_square - expected - sqrt(2 / count)))
-    posterior = SensorPosterior(
-        best, problem.pairs.grid, solver.interpolation, hypot(solver_error, model_error) / problem.size,
-        max(1.0, chi_square) ** 0.5, tuple(others), problem.mean_gain_deviation(best.fit),
-    )  # fmt: skip
-    case = Case(
-        name, problem.pairs.count, len(problem.pairs.sensors), noise / problem.size, problem.pairs.specimen is not None,
-        problem.pairs.grid.dimension,
-    )  # fmt: skip
-    of_responses, of_material = factors_of(case) or (
-        torch.tensor(norm.ppf([(1 + level) / 2 for level in LEVELS])),
-        None,
-    )
-    scores = residual_scores(best)
-    test = OutlierTest({name: torch.tensor(max(value, 0.0)) for name, value in scores.items()}, LIMIT)
-    summary = {
-        "model": name, "chi_square": chi_square, "effective_dof": best.effective_dof, "readings": count,
-        "noise_stated": problem.noise_stated, "noise": noise,
-        "size": problem.size, "discretisation": solver_error, "model_error": model_error,
-        "interpolation": solver.interpolation, "undecided": len(others) > 0, "criteria": criteria,
-        "material_nodes": list(problem.nodes.shape), "nuisance": list(problem.nuisance),
-        "outside": [*case.outside, *([UNEXPLAINED] if name in SMOOTH and best.significant else [])],
-        **layers_of(best), **({"variation": model.variation(parameters)} if isinstance(model, VaryingPhases) else {}),
-    }  # fmt: skip
-    bands = PredictionBands(LEVELS, of_responses[:, None].expand(-1, 2), test, of_material)
-    return RefinedLaw(
-        problem.pairs.grid, solver.domain, solver.conductances(model, parameters), solver.interpolation,
-        lambda points: model.at(parameters, points), posterior, bands, summary, solver.system.known,
-    )  # fmt: skip

@@ -18,12 +18,13 @@ from nipde.discretisation.solid_load import SolidLoad
 from nipde.errors import KernelError
 from nipde.estimators.inverse.band_factors import SolidCase, solid_factors
 from nipde.estimators.inverse.candidate import Candidate
+from nipde.estimators.inverse.fitted_law import LIMIT, Choice
 from nipde.estimators.inverse.fitted_state import Fit
 from nipde.estimators.inverse.level_sets import LevelSetPhases
 from nipde.estimators.inverse.material_models import Homogeneous, Penalty
 from nipde.estimators.inverse.nuisance import LinearErrors
 from nipde.estimators.inverse.residual_tests import correlation_sum, residual_scores
-from nipde.estimators.inverse.sensor_inversion import LIMIT, Choice, SensorInversion
+from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.estimators.inverse.sensor_posterior import SensorPosterior
 from nipde.estimators.inverse.solid_problem import SolidProblem, SolidSolver
 from nipde.kernels.prediction_bands import OutlierTest

@@ -44,6 +44,8 @@ class Figure:
     scale: Scale | None = None
     #: Where sensors are, in the drawing; the caption names them.
     sensors: tuple[tuple[float, float], ...] = ()
+    #: Where those are that were left out as faulty.
+    faulty: tuple[tuple[float, float], ...] = ()
     #: Whether the selected point stays hidden until it is moved.
     quiet: bool = False
     #: First node and distance of nodes per axis, where not all are drawn.

@@ -6,6 +6,7 @@ from pathlib import PurePath
 import numpy as np
 
 from nipde.discovery.discovery import Discovery
+from nipde.report.faulty_sensors import left_out
 from nipde.report.interior import FACTOR, half_width, identifiable_share, interior_percentiles, known_share
 from nipde.report.numbers import percent
 from nipde.report.page.sections import Section
@@ -51,7 +52,10 @@ def coverage_box(discovery: Discovery) -> Section:
     """Covered or not, with the reasons; a check that failed is marked more strongly than a case never measured."""
     coverage, test = discovery.coverage, discovery.kernel.outlier_test
     check = discovery.held_out and discovery.held_out.check
-    box = {"reasons": coverage.reasons, "means": coverage_means(discovery)}
+    box = {
+        "reasons": coverage.reasons, "means": coverage_means(discovery),
+        "left_out": left_out(discovery),
+    }  # fmt: skip
     if coverage.covered:
         return {**box, "kind": "passed", "icon": "✓", "title": COVERED}
     failed = bool((test is not None and test.is_outlier) or (check and check.fails))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy import ndarray
 
 from nipde.discovery.discovery import CERTAIN, IDENTIFIABLE, Discovery, Phases
+from nipde.report.faulty_sensors import faulty_sensors
 from nipde.report.interior import half_width, interior_share
 from nipde.report.numbers import capitalised, number, unit_text
 from nipde.report.page.colours import LAST, Colours, hex_colours
@@ -20,7 +21,8 @@ def material_section(discovery: Discovery, view: View) -> tuple[Section, Section
     """`map` and `half-width` are on the first screen; the others follow below."""
     material, phases = discovery.material, discovery.phases
     coefficient = coefficient_figure(discovery, view)
-    on_top = replace(coefficient, name="map", quiet=True, sensors=sensor_places(discovery, view))
+    sensors, faulty = sensor_places(discovery, view), faulty_places(discovery, view)
+    on_top = replace(coefficient, name="map", quiet=True, sensors=sensors, faulty=faulty)
     figures = [on_top, half_width_figure(discovery, view), coefficient, identifiability_figure(discovery, view)]
     if prefers_phases(discovery):
         figures.append(phase_figure(discovery, view, phases))
@@ -122,6 +124,15 @@ def sensor_places(discovery: Discovery, view: View) -> tuple[tuple[float, float]
     if readings is None or len(view.coordinates) != 2:
         return ()
     return view.points(view.plot(), np.asarray(readings.sensors.points))
+
+
+def faulty_places(discovery: Discovery, view: View) -> tuple[tuple[float, float], ...]:
+    """Of sensors that were left out, scattered or at nodes."""
+    found = faulty_sensors(discovery)
+    if not found or len(view.coordinates) != 2:
+        return ()
+    positions = np.array([one["position"] for one in found]) - np.array(discovery.measurement.origin)
+    return view.points(view.plot(), positions)
 
 
 def line_area(view: View, plot: Plot, low: ndarray, high: ndarray, scale: Scale) -> str:
