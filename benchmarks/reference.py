@@ -12,7 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, get_args
@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from benchmarks import band_factors, campaign, misspecified
-from benchmarks.faulty_sensors import Fault, with_fault
+from benchmarks.faulty_readings import Fault, FaultOfPair, with_fault, with_faulty_pair
 from nipde.atomic import write_bytes
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
@@ -40,7 +40,7 @@ CALIBRATION_SEED = 3041
 #: Systems of every row, by budget and table.
 BUDGETS = {
     "quick": {"rows": 1, "strata": 0, "calibration": 0, "misspecified": 0, "penalties": 0, "faults": 0},
-    "standard": {"rows": 50, "strata": 1, "calibration": 2, "misspecified": 20, "penalties": 1, "faults": 20},
+    "standard": {"rows": 50, "strata": 1, "calibration": 2, "misspecified": 20, "penalties": 1, "faults": 10},
     "long": {"rows": 50, "strata": 5, "calibration": 5, "misspecified": 20, "penalties": 10, "faults": 50},
 }
 QUERIES = 15
@@ -65,8 +65,9 @@ class Row:
     sensors: int = 0
     #: In which way what is said is wrong, if it is.
     case: str = ""
-    #: What one sensor, or two, read instead of what is there.
+    #: What one sensor, or two, read instead of what is there, or in which way the loads of one pair, or two, are wrong.
     fault: Fault | None = None
+    faulty_pair: FaultOfPair | None = None
     penalty: Penalty | None = None
     #: Whether phases that vary are among the models.
     varying: bool = True
@@ -117,6 +118,9 @@ MISSPECIFIED = (
 FAULTY = tuple(
     Row(f"{fault}, {sensors} sensors", pairs=20, sensors=sensors, fault=fault, table="faults")
     for fault, sensors in product(get_args(Fault), (36, 180))
+) + tuple(
+    Row(f"{fault}, {sensors} sensors", pairs=20, sensors=sensors, faulty_pair=fault, table="faults")
+    for fault, sensors in product(get_args(FaultOfPair), (36, 180))
 )
 #: Where a prior has to earn its place: few pairs, much noise, few sensors; and where it need not.
 COMPARED: tuple[Penalty | None, ...] = (None, "tikhonov", "total-variation", "edges")
@@ -206,8 +210,8 @@ class Experiment:
     fine: np.ndarray
     #: Nodes where the truth has no limit on finer meshes: those of wells and around them.
     beside: np.ndarray
-    #: Nodes of faulty sensors.
-    faulty: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=int))
+    #: Nodes of faulty sensors, and faulty pairs.
+    faulty: tuple[np.ndarray, np.ndarray] = (np.zeros((0, 2), dtype=int), np.zeros(0, dtype=int))
 
 
 def experiment_of(row: Row, number: int) -> Experiment:
@@ -235,12 +239,15 @@ def experiment_of(row: Row, number: int) -> Experiment:
         kept = rng.choice(np.flatnonzero(chosen), row.sensors, replace=False)
         chosen = np.isin(np.arange(grid.size), kept).reshape(grid.shape)
     level = row.noise * float(np.sqrt(np.mean(responses[: row.pairs, chosen] ** 2)))
-    noisy, faulty = responses[: row.pairs] + level * rng.standard_normal(context.shape), np.zeros((0, 2), dtype=int)
+    noisy = responses[: row.pairs] + level * rng.standard_normal(context.shape)
+    at, wrong = np.zeros((0, 2), dtype=int), np.zeros(0, dtype=int)
     if row.fault is not None:
-        noisy, faulty = with_fault(noisy, responses[: row.pairs], chosen, row.fault, rng)
+        noisy, at = with_fault(noisy, responses[: row.pairs], chosen, row.fault, rng)
+    if row.faulty_pair is not None:
+        noisy, wrong = with_faulty_pair(noisy, row.faulty_pair, rng)
     pairs = Pairs.from_arrays(context, noisy, grid=grid, mask=np.broadcast_to(chosen, noisy.shape), noise=level)
     beside = np.stack([_around(load != 0) & (row.loads == "wells") for load in queries])
-    return Experiment(SensorPairs.of(pairs), queries, answers, system.fine[0].astype(np.float64), beside, faulty)
+    return Experiment(SensorPairs.of(pairs), queries, answers, system.fine[0].astype(np.float64), beside, (at, wrong))
 
 
 def assessed(kernel: RefinedKernel, experiment: Experiment) -> dict[str, Any]:
@@ -266,7 +273,8 @@ def assessed(kernel: RefinedKernel, experiment: Experiment) -> dict[str, Any]:
     width = NORMAL * law.posterior.log_deviation()
     scores = {name: round(float(value), 2) for name, value in law.bands.outlier_test.scores.items()}
     nodes = np.rint(law.faulty_positions / np.array(kernel.grid.spacing)).astype(int)
-    left_out, faulty = (set(map(tuple, one.tolist())) for one in (nodes, experiment.faulty))
+    left_out = {*map(tuple, nodes.tolist()), *law.faulty_pairs}
+    faulty = {*map(tuple, experiment.faulty[0].tolist()), *experiment.faulty[1].tolist()}
     return {
         "left_out": len(left_out & faulty), "kept": len(faulty - left_out), "left_out_wrongly": len(left_out - faulty),
         "held_out": float(np.mean(errors / sizes)), "within": float(held[at].mean()),

@@ -68,8 +68,8 @@ def _misspecified(rows: Rows) -> str:
 
 
 def _faults(rows: Rows) -> str:
-    head = ("faulty sensor, 20 pairs", "systems", "left out", "others left out", "held out, median", "worst system",
-            "responses within bands", "coefficient within bands", "alarms")  # fmt: skip
+    head = ("one or two faulty sensors, or of 20 pairs", "systems", "left out", "others left out", "held out, median",
+            "worst system", "responses within bands", "coefficient within bands", "alarms")  # fmt: skip
     return table(head, [
         (row["row"], _systems(row), f"{row['left_out']} of {row['left_out'] + row['kept']}",
          str(row["left_out_wrongly"]), percent(row["held_out_median"]), percent(row["held_out_worst"]),

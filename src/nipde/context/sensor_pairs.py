@@ -160,3 +160,7 @@ class SensorPairs:
     def without_sensors_at(self, positions: Float[np.ndarray, "place axis"]) -> Self:
         """What the others read."""
         return self.at_sensors(np.setdiff1d(np.arange(len(self.sensors)), self.numbers_at(positions)))
+
+    def without_pairs(self, numbers: Any) -> Self:
+        """All others."""
+        return self.take(np.setdiff1d(np.arange(self.count), numbers).tolist())

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -84,6 +84,8 @@ def discover(
         estimator = estimate
     progress("kernel")
     kernel: Any = _without_stiffness_score(estimate(subject))
+    if by_readings:
+        held_out = without_pairs(held_out, kernel.laws[0].faulty_pairs)
     progress("material")
     material, deviation = material_of(kernel, level=level, unit=measurement.units.coefficient, quantity=quantity)
     interior = kernel.interior
@@ -178,6 +180,18 @@ def warm_started(estimator: Any, subject: Pairs | SensorPairs, parts: Split | No
         held_out = predictions(kernel, _read_at(queries, readings), indices)
     held_out = replace(held_out, check=held_out_check(kernel, readings))
     return (partial(estimator.continued, kernel) if subject.count >= ENOUGH else estimator), held_out
+
+
+def without_pairs(held_out: HeldOut | None, numbers: Sequence[int]) -> HeldOut | None:
+    """Without pairs that turned out to be faulty; None if none is left. Their check counted them."""
+    if held_out is None or not set(numbers) & set(held_out.indices):
+        return held_out
+    kept = ~np.isin(held_out.indices, numbers)
+    if not kept.any():
+        return None
+    fields = {name: getattr(held_out, name)[kept] for name in ("loads", "measured", "predicted", "mask", "errors")}
+    indices = tuple(number for number, keep in zip(held_out.indices, kept, strict=True) if keep)
+    return replace(held_out, indices=indices, check=None, **fields)
 
 
 def _read_at(pairs: Pairs, readings: SensorPairs) -> Pairs:

@@ -97,15 +97,22 @@ class RefinedLaw:
         cells = self.domain.cells
         return np.ones(self.grid.shape, dtype=bool) if cells is None else cells.shape.holds_nodes(self.grid)
 
-    def stating(self, *, faulty_sensors: Sequence[Any]) -> "RefinedLaw":
-        """With the sensors that the fit left out in its summary."""
-        return replace(self, summary={**self.summary, "faulty_sensors": [vars(one) for one in faulty_sensors]})
+    def stating(self, *, faulty_sensors: Sequence[Any], faulty_pairs: Sequence[Any]) -> "RefinedLaw":
+        """With the sensors and pairs that the fit left out in its summary."""
+        left_out = {"faulty_sensors": faulty_sensors, "faulty_pairs": faulty_pairs}
+        found = {name: [vars(one) for one in each] for name, each in left_out.items()}
+        return replace(self, summary={**self.summary, **found})
 
     @property
     def faulty_positions(self) -> Float[np.ndarray, "sensor axis"]:
         """Of the sensors that the fit left out."""
         found = [one["position"] for one in self.summary.get("faulty_sensors", ())]
         return np.array(found).reshape(len(found), self.grid.dimension)
+
+    @property
+    def faulty_pairs(self) -> tuple[int, ...]:
+        """Numbers of the pairs that the fit left out."""
+        return tuple(one["number"] for one in self.summary.get("faulty_pairs", ()))
 
     def solve(self, loads: Loads, outline: Sequence[LoadCase] = ()) -> Loads:
         """Responses at the nodes of the data, to loads inside and on the outline; 0 outside of the specimen."""

@@ -17,7 +17,7 @@ from nipde.errors import IntegrityError, NipdeError, needing
 from nipde.kernels.base import Kernel
 from nipde.kernels.refined import RefinedKernel
 from nipde.prism import Prism
-from nipde.report.faulty_sensors import faulty_sensors
+from nipde.report.faulty_readings import faulty_pairs, faulty_sensors
 from nipde.report.interior import identifiable_share, interior_share, known_share, measured_share
 from nipde.report.kernel_factors import Factors, factors_of, save_program
 from nipde.report.page.page import flat, page
@@ -180,6 +180,7 @@ def summary(discovery: Discovery, factors: Factors) -> dict[str, Any]:
         },
         "layers": layers_summary(kernel),
         "faulty_sensors": faulty_sensors(discovery),
+        "faulty_pairs": faulty_pairs(discovery),
         "outlier_test": None
         if test is None
         else {

@@ -6,7 +6,7 @@ from nipde.discovery.discovery import Baseline, Discovery, HeldOut
 from nipde.errors import KernelError
 from nipde.kernels.prediction_bands import OutlierTest
 from nipde.kernels.refined import SMOOTH
-from nipde.report.faulty_sensors import faulty_sensors_statement
+from nipde.report.faulty_readings import faulty_readings_statement
 from nipde.report.interior import (
     FACTOR,
     half_width,
@@ -46,7 +46,7 @@ COUNTS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
 
 def statements(discovery: Discovery) -> tuple[str, ...]:
     """One sentence for each result: coverage, material, held-out error, tests, bands, loads, and what is not seen."""
-    sentences = [coverage_statement(discovery), faulty_sensors_statement(discovery)]
+    sentences = [coverage_statement(discovery), faulty_readings_statement(discovery)]
     sentences += [material_statement(discovery), undecided_statement(discovery)]
     sentences += [held_out_statement(discovery), check_statement(discovery)]
     quantity, share = discovery.material.quantity, identifiable_share(discovery)

@@ -9,7 +9,8 @@
 6. Models that explain the readings as well widen the bands by how far they are from it.
 7. Where χ² is still above what n readings allow, the grid of the material is made finer, once; of layers that of the
    solver; and both grids at the start where the solver's error is as large as the noise.
-8. Sensors that are explained much worse than the others are left out if these contradict them: `faulty_sensors`.
+8. Sensors and pairs that are explained much worse than the others are left out if these contradict them, see
+   `faulty_readings`.
 
 The error of the solver is estimated from two grids and added to the noise. Noise that is not stated is estimated from
 the residuals of the smooth field, which hold both.
@@ -25,7 +26,14 @@ import torch
 from nipde.context.pairs import Pairs
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.estimators.inverse.candidate import Candidate
-from nipde.estimators.inverse.faulty_sensors import Numbers, contradicted, marked, suspects
+from nipde.estimators.inverse.faulty_readings import (
+    Suspects,
+    any_marked,
+    contradicted_pairs,
+    contradicted_sensors,
+    doubtful_pairs,
+    suspects,
+)
 from nipde.estimators.inverse.fitted_law import Choice, law_of
 from nipde.estimators.inverse.inverse_problem import FINER, InverseProblem
 from nipde.estimators.inverse.islands import without_islands
@@ -102,7 +110,7 @@ class SensorInversion:
     varying: bool = True
     #: Errors that the readings may have beside noise.
     nuisance: tuple[NuisanceKind, ...] = ()
-    #: Whether sensors that all others contradict are left out.
+    #: Whether sensors and pairs that all others contradict are left out.
     faults: bool = True
     #: Whether one value everywhere is tried as well; then no phases are if it explains the readings.
     homogeneous: bool = False
@@ -125,19 +133,23 @@ class SensorInversion:
         return RefinedKernel(pairs.grid, laws, pairs.responses.new_ones(pairs.batch))
 
     def continued(self, before: RefinedKernel, pairs: Pairs | SensorPairs) -> RefinedKernel:
-        """From the fit to a part of these pairs of one system: its model, all of the readings but of faulty sensors."""
+        """From the fit to a part of these pairs of one system: its model, all readings but the faulty ones."""
         every = pairs if isinstance(pairs, SensorPairs) else SensorPairs.of(replace(pairs, load_noise=None))
         law, posterior = before.laws[0], before.laws[0].posterior
-        readings = every.without_sensors_at(law.faulty_positions)
         assert isinstance(posterior, SensorPosterior)
+        sensors = every.numbers_at(law.faulty_positions)
+        doubted = every.without_sensors_at(law.faulty_positions)
+        tests = doubtful_pairs(law, doubted) if self._seeks_faults(every) else sensors[:0]
+        wrong = contradicted_pairs(law, doubted, tests)
+        readings = doubted.without_pairs([one.number for one in wrong])
         found, name = posterior.best, law.summary["model"]
         best = found.problem.with_pairs(readings, found).candidate(
             found.fit.model, found.fit.parameters, steps=self.steps
         )
         criteria = {**law.summary["criteria"], name: best.criterion}
         after = law_of(Choice(best, name, criteria, posterior.others))
-        faulty = every.numbers_at(law.faulty_positions)
-        return _kernel_of_one(after.stating(faulty_sensors=contradicted(after, every, faulty)))
+        dead = contradicted_sensors(after, every.without_pairs([one.number for one in wrong]), sensors)
+        return _kernel_of_one(after.stating(faulty_sensors=dead, faulty_pairs=wrong))
 
     def law(self, pairs: SensorPairs) -> RefinedLaw:
         """Of one system."""
@@ -161,27 +173,35 @@ class SensorInversion:
         """The model that explains the readings best, and those that explain them as well."""
         return self._chosen(*self._smooth(problem))
 
+    def _seeks_faults(self, pairs: SensorPairs) -> bool:
+        """Not where errors are correlated, outliers are expected, or a penalty is fitted for comparison."""
+        return self.faults and self.penalty is None and "outliers" not in self.nuisance and pairs.covariance is None
+
     def _doubts(self, pairs: SensorPairs, fitted: Candidate) -> bool:
-        """Whether some sensors may be faulty; not asked where errors are correlated or outliers are expected."""
-        asked = self.faults and self.penalty is None and "outliers" not in self.nuisance and pairs.covariance is None
-        return asked and bool(marked(fitted).any())
+        """Whether some sensors or pairs may be faulty: by their residuals, or by those that they cause everywhere."""
+        return self._seeks_faults(pairs) and (any_marked(fitted) or fitted.fit.chi_square > NEAR)
 
     def _without_faulty(self, pairs: SensorPairs, problem: InverseProblem) -> RefinedLaw | None:
-        """The law by all sensors but the faulty ones; None if there are none. A smooth material mostly shows them."""
+        """The law by all readings but the faulty ones; None if there are none. A smooth material mostly shows them."""
         robust = replace(self, nuisance=(*self.nuisance, "outliers"))
         smooth, fitted = robust._smooth(replace(problem, nuisance=robust.nuisance))
+        if not any_marked(smooth):
+            return None
         law = self._by_others(pairs, suspects(smooth))
         return law or self._by_others(pairs, suspects(robust._chosen(smooth, fitted).best))
 
-    def _by_others(self, pairs: SensorPairs, numbers: Numbers) -> RefinedLaw | None:
-        """The law by the other sensors, if it contradicts these, or some of them, and explains the rest."""
+    def _by_others(self, pairs: SensorPairs, doubted: Suspects) -> RefinedLaw | None:
+        """The law by the other readings, if it contradicts these, or some of them, and explains the rest."""
         plain = replace(self, faults=False)
-        while len(numbers):
-            law = plain.law(pairs.without_sensors_at(pairs.sensors.points[numbers]))
-            faulty = contradicted(law, pairs, numbers)
-            if len(faulty) == len(numbers):
-                return law.stating(faulty_sensors=faulty) if law.summary["chi_square"] < EXPLAINS else None
-            numbers = np.array([one.number for one in faulty], dtype=int)
+        while doubted.count:
+            at_others = pairs.without_sensors_at(pairs.sensors.points[doubted.sensors])
+            law = plain.law(at_others.without_pairs(doubted.pairs))
+            sensors = contradicted_sensors(law, pairs.without_pairs(doubted.pairs), doubted.sensors)
+            tests = contradicted_pairs(law, at_others, doubted.pairs)
+            if len(sensors) + len(tests) == doubted.count:
+                explained = law.summary["chi_square"] < EXPLAINS
+                return law.stating(faulty_sensors=sensors, faulty_pairs=tests) if explained else None
+            doubted = Suspects(*(np.array([one.number for one in each], dtype=int) for each in (sensors, tests)))
         return None
 
     def _chosen(self, smooth: Candidate, problem: InverseProblem) -> Choice:

@@ -6,7 +6,7 @@ from pathlib import PurePath
 import numpy as np
 
 from nipde.discovery.discovery import Discovery
-from nipde.report.faulty_sensors import left_out
+from nipde.report.faulty_readings import left_out
 from nipde.report.interior import FACTOR, half_width, identifiable_share, interior_percentiles, known_share
 from nipde.report.numbers import percent
 from nipde.report.page.sections import Section

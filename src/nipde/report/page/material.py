@@ -6,7 +6,7 @@ import numpy as np
 from numpy import ndarray
 
 from nipde.discovery.discovery import CERTAIN, IDENTIFIABLE, Discovery, Phases
-from nipde.report.faulty_sensors import faulty_sensors
+from nipde.report.faulty_readings import faulty_sensors
 from nipde.report.interior import half_width, interior_share
 from nipde.report.numbers import capitalised, number, unit_text
 from nipde.report.page.colours import LAST, Colours, hex_colours

@@ -1,4 +1,4 @@
-"""Faulty sensors on plates made apart from the package, by finite volumes."""
+"""Faulty sensors and pairs on plates made apart from the package, by finite volumes."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy.interpolate import RectBivariateSpline
 
 from nipde.context.sensor_pairs import SensorPairs
 from nipde.context.sensors import Sensors
-from nipde.estimators.inverse.faulty_sensors import largest_group
+from nipde.estimators.inverse.faulty_readings import largest_group, most_pairs
 from nipde.estimators.inverse.sensor_inversion import SensorInversion
 from nipde.grid import Grid
 from tests.estimators.test_plates_of_finite_volumes import CENTRES, X, Y, responses
@@ -37,11 +37,11 @@ class Plate:
         self.readings = exact + self.noise * rng.standard_normal(exact.shape)
 
     def law(self, readings, *, stated=True, estimator=ESTIMATOR, points=None):
-        sensors = Sensors.at(self.points if points is None else points)
-        noise = self.noise if stated else None
-        return estimator.law(
-            SensorPairs.from_arrays(loads_at(*GRID.coordinates), readings, grid=GRID, sensors=sensors, noise=noise)
-        )
+        return estimator.law(self.pairs(readings, noise=self.noise if stated else None, points=points))
+
+    def pairs(self, readings, *, noise=-1, points=None):
+        sensors, noise = Sensors.at(self.points if points is None else points), self.noise if noise == -1 else noise
+        return SensorPairs.from_arrays(loads_at(*GRID.coordinates), readings, grid=GRID, sensors=sensors, noise=noise)
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,10 @@ def without_them(plate):
 
 def faults(law):
     return {one["number"]: (one["fault"], one["amount"]) for one in law.summary["faulty_sensors"]}
+
+
+def left_out_pairs(law):
+    return {one["number"]: (one["fault"], one["amount"]) for one in law.summary["faulty_pairs"]}
 
 
 def test_nothing_is_left_out_where_nothing_is_wrong(plate):
@@ -111,11 +115,7 @@ def test_a_sensor_at_another_place_than_stated_is_left_out(plate):
 
 
 def test_the_fit_to_all_pairs_leaves_out_the_same_sensors(plate):
-    readings = wrong(plate, "stuck")
-    sensors = Sensors.at(plate.points)
-    pairs = SensorPairs.from_arrays(
-        loads_at(*GRID.coordinates), readings, grid=GRID, sensors=sensors, noise=plate.noise
-    )
+    pairs = plate.pairs(wrong(plate, "stuck"))
     kernel = ESTIMATOR.continued(ESTIMATOR(pairs.take(range(11))), pairs)
     assert list(faults(kernel.laws[0])) == [ONE]
     assert kernel.laws[0].summary["readings"] == PAIRS * (SENSORS - 1)
@@ -131,6 +131,39 @@ def test_a_detail_that_one_sensor_alone_sees_is_no_fault():
     assert "faulty_sensors" not in plate.law(plate.readings).summary
 
 
+def test_a_wrong_load_is_left_out(plate):
+    readings = plate.readings.copy()
+    readings[3] *= 1.3
+    law = plate.law(readings)
+    ((number, (fault, amount)),) = left_out_pairs(law).items()
+    assert (number, fault) == (3, "gain")
+    assert amount == pytest.approx(1.3, rel=0.01)
+    assert law.faulty_pairs == (3,)
+    assert law.summary["readings"] == (PAIRS - 1) * SENSORS
+    assert not law.bands.outlier_test.is_outlier
+
+
+def test_exchanged_pairs_and_a_dead_sensor_are_left_out_together(plate):
+    readings = wrong(plate, "stuck")
+    readings[[3, 8]] = readings[[8, 3]]
+    law = plate.law(readings)
+    assert left_out_pairs(law) == {3: ("exchanged", 8), 8: ("exchanged", 3)}
+    assert list(faults(law)) == [ONE]
+    assert not law.bands.outlier_test.is_outlier
+
+
+def test_a_fault_in_later_pairs_is_noticed_by_the_fit_to_all(plate):
+    readings = plate.readings.copy()
+    readings[12] *= -1
+    pairs = plate.pairs(readings)
+    kernel = ESTIMATOR.continued(ESTIMATOR(pairs.take(range(11))), pairs)
+    assert left_out_pairs(kernel.laws[0]) == {12: ("gain", pytest.approx(-1, rel=0.02))}
+
+
+def test_as_many_faulty_pairs_as_may_be_left_out():
+    assert [most_pairs(count) for count in (4, 5, 8, 30, 50)] == [0, 1, 2, 3, 5]
+
+
 @pytest.mark.slow
 def test_a_wrong_law_does_not_turn_sensors_into_faulty_ones(plate):
     """A reaction that nobody states: many sensors are off, and the alarm stays."""
@@ -140,7 +173,7 @@ def test_a_wrong_law_does_not_turn_sensors_into_faulty_ones(plate):
     assert law.bands.outlier_test.is_outlier
 
 
-def test_errors_and_options_keep_all_sensors(plate):
+def test_the_option_keeps_all_readings(plate):
     keep = SensorInversion(material=16, solver=40, faults=False, phases=())
     law = plate.law(wrong(plate, "stuck"), estimator=keep)
     assert "faulty_sensors" not in law.summary

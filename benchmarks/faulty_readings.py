@@ -1,4 +1,4 @@
-"""Faults of single sensors among many: what they read instead of what is there, in all pairs."""
+"""Faults of one or two sensors or pairs among many: what is read instead of what is there."""
 
 from typing import Literal
 
@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 Fault = Literal["dead", "stuck", "exchanged", "gain of 1.1", "wrong sign", "offset", "misplaced"]
+FaultOfPair = Literal["load of 1.3", "loads exchanged", "load of wrong sign"]
 Readings = Float[np.ndarray, "pair *space"]
 
 
@@ -36,3 +37,20 @@ def with_fault(
         case "misplaced":  # by one spacing of the nodes
             wrong[at] = exact[beside] + noise
     return wrong, one[None]
+
+
+def with_faulty_pair(
+    readings: Readings, fault: FaultOfPair, rng: np.random.Generator
+) -> tuple[Readings, Int[np.ndarray, " pair"]]:
+    """The same where the loads of a random pair, or of two, are others than what is said; and the pairs."""
+    wrong = readings.copy()
+    one, other = rng.choice(len(readings), 2, replace=False)
+    match fault:
+        case "load of 1.3":
+            wrong[one] *= 1.3
+        case "loads exchanged":
+            wrong[[one, other]] = wrong[[other, one]]
+            return wrong, np.array([one, other])
+        case "load of wrong sign":
+            wrong[one] *= -1
+    return wrong, np.array([one])
