@@ -157,10 +157,14 @@ class SensorPairs:
         length = max(axis.length for axis in self.grid.axes)
         return np.flatnonzero((apart <= 1e-9 * length).any(axis=1))
 
-    def without_sensors_at(self, positions: Float[np.ndarray, "place axis"]) -> Self:
+    def without_sensors(self, numbers: Any) -> Self:
         """What the others read."""
-        return self.at_sensors(np.setdiff1d(np.arange(len(self.sensors)), self.numbers_at(positions)))
+        return self.at_sensors(np.setdiff1d(np.arange(len(self.sensors)), numbers)) if len(numbers) else self
+
+    def without_sensors_at(self, positions: Float[np.ndarray, "place axis"]) -> Self:
+        """The same by position."""
+        return self.without_sensors(self.numbers_at(positions))
 
     def without_pairs(self, numbers: Any) -> Self:
         """All others."""
-        return self.take(np.setdiff1d(np.arange(self.count), numbers).tolist())
+        return self.take(np.setdiff1d(np.arange(self.count), numbers).tolist()) if len(numbers) else self

@@ -77,6 +77,21 @@ class Suspects:
         """Of both."""
         return len(self.sensors) + len(self.pairs)
 
+    def others_of(self, pairs: SensorPairs) -> SensorPairs:
+        """Readings of the other sensors in the other pairs."""
+        return pairs.without_sensors(self.sensors).without_pairs(self.pairs)
+
+    def joined(self, law: RefinedLaw, pairs: SensorPairs) -> "Suspects":
+        """With those that a law by the others left out."""
+        rest = np.setdiff1d(np.arange(pairs.count), self.pairs)
+        sensors = pairs.numbers_at(law.faulty_positions)
+        return Suspects(np.union1d(self.sensors, sensors), np.union1d(self.pairs, rest[list(law.faulty_pairs)]))
+
+    def are_few_of(self, pairs: SensorPairs) -> bool:
+        """Few sensors, apart from each other, and few pairs."""
+        few = len(self.pairs) <= most_pairs(pairs.count)
+        return few and _are_few_sensors(self.sensors, pairs.sensors.points)
+
 
 def sizes(best: Candidate) -> tuple[Float[np.ndarray, " sensor"], Float[np.ndarray, " pair"]]:
     """Of residuals over the noise, by their median: of sensors over the pairs, of pairs over the sensors."""
@@ -102,7 +117,7 @@ def suspects(robust: Candidate) -> Suspects:
     """What a fit in which outliers count little does not explain; none where they are many or side by side."""
     sensors, pairs = (marked(one) for one in sizes(robust))
     return Suspects(
-        sensors if _few_sensors(sensors, robust.problem.places) else sensors[:0],
+        sensors if _are_few_sensors(sensors, robust.problem.places) else sensors[:0],
         pairs if len(pairs) <= most_pairs(robust.problem.pairs.count) else pairs[:0],
     )
 
@@ -112,7 +127,7 @@ def most_pairs(count: int) -> int:
     return 0 if count < FEWEST_PAIRS else max(1 + (count >= SEVERAL_PAIRS), int(SHARE_OF_PAIRS * count))
 
 
-def _few_sensors(numbers: Numbers, points: Float[np.ndarray, "sensor axis"]) -> bool:
+def _are_few_sensors(numbers: Numbers, points: Float[np.ndarray, "sensor axis"]) -> bool:
     most = 0 if len(points) < FEWEST_SENSORS else max(GROUP, int(SHARE_OF_SENSORS * len(points)))
     return len(numbers) <= most and largest_group(points, numbers) <= GROUP
 

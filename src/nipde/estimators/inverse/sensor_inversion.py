@@ -191,13 +191,17 @@ class SensorInversion:
         return law or self._by_others(pairs, suspects(robust._chosen(smooth, fitted).best))
 
     def _by_others(self, pairs: SensorPairs, doubted: Suspects) -> RefinedLaw | None:
-        """The law by the other readings, if it contradicts these, or some of them, and explains the rest."""
-        plain = replace(self, faults=False)
+        """The law by the other readings, if it contradicts these, or some of them, and explains the rest.
+
+        Among the others further ones may be left out: some faults show only without the rest.
+        """
         while doubted.count:
-            at_others = pairs.without_sensors_at(pairs.sensors.points[doubted.sensors])
-            law = plain.law(at_others.without_pairs(doubted.pairs))
+            law = self.law(doubted.others_of(pairs))
+            doubted = doubted.joined(law, pairs)
+            if not doubted.are_few_of(pairs):
+                return None
             sensors = contradicted_sensors(law, pairs.without_pairs(doubted.pairs), doubted.sensors)
-            tests = contradicted_pairs(law, at_others, doubted.pairs)
+            tests = contradicted_pairs(law, pairs.without_sensors(doubted.sensors), doubted.pairs)
             if len(sensors) + len(tests) == doubted.count:
                 explained = law.summary["chi_square"] < EXPLAINS
                 return law.stating(faulty_sensors=sensors, faulty_pairs=tests) if explained else None
