@@ -64,6 +64,10 @@ def run(words: list[str]) -> int:
         "error",
     )  # fmt: skip
     parsed.add_argument(
+        "--faults", type=bool, default=True,
+        help="whether sensors and tests that all others contradict are left out, and named; by output error",
+    )  # fmt: skip
+    parsed.add_argument(
         "--level", type=between_0_and_1, default=0.9, help="nominal probability that the error bounds contain b"
     )
     parsed.add_argument(
@@ -118,4 +122,4 @@ def usual_estimator(options: Any, measurement: Measurement) -> Any:
     full_field = measurement.readings is None and measurement.specimen is None
     if measurement.pairs.grid.dimension == 3 and full_field and not options.weights and not options.nuisance:
         return load(SPATIAL)
-    return SensorInversion(nuisance=tuple(options.nuisance))
+    return SensorInversion(nuisance=tuple(options.nuisance), faults=options.faults)
