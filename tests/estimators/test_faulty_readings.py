@@ -173,8 +173,9 @@ def test_a_wrong_law_does_not_turn_sensors_into_faulty_ones(plate):
     assert law.bands.outlier_test.is_outlier
 
 
-def test_the_option_keeps_all_readings(plate):
-    keep = SensorInversion(material=16, solver=40, faults=False, phases=())
+@pytest.mark.parametrize("options", [{"faults": False}, {"nuisance": ("offset",)}])
+def test_the_option_keeps_all_readings(plate, options):
+    keep = SensorInversion(material=16, solver=40, phases=(), **options)
     law = plate.law(wrong(plate, "stuck"), estimator=keep)
     assert "faulty_sensors" not in law.summary
     assert law.bands.outlier_test.is_outlier

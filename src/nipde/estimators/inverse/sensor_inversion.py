@@ -174,8 +174,8 @@ class SensorInversion:
         return self._chosen(*self._smooth(problem))
 
     def _seeks_faults(self, pairs: SensorPairs) -> bool:
-        """Not where errors are correlated, outliers are expected, or a penalty is fitted for comparison."""
-        return self.faults and self.penalty is None and "outliers" not in self.nuisance and pairs.covariance is None
+        """Not where readings are expected to have other errors, or a penalty is fitted for comparison."""
+        return self.faults and not self.nuisance and self.penalty is None and pairs.covariance is None
 
     def _doubts(self, pairs: SensorPairs, fitted: Candidate) -> bool:
         """Whether some sensors or pairs may be faulty: by their residuals, or by those that they cause everywhere."""
@@ -183,7 +183,7 @@ class SensorInversion:
 
     def _without_faulty(self, pairs: SensorPairs, problem: InverseProblem) -> RefinedLaw | None:
         """The law by all readings but the faulty ones; None if there are none. A smooth material mostly shows them."""
-        robust = replace(self, nuisance=(*self.nuisance, "outliers"))
+        robust = replace(self, nuisance=("outliers",))
         smooth, fitted = robust._smooth(replace(problem, nuisance=robust.nuisance))
         if not any_marked(smooth):
             return None
