@@ -20,6 +20,7 @@ from nipde.kernels.refined import RefinedLaw
 
 #: A row of a faulty sensor has its readings in all pairs, that of a faulty pair its readings at all sensors.
 Rows = Float[np.ndarray, "row reading"]
+Values = Float[np.ndarray, "sensor pair"]
 Numbers = Int[np.ndarray, " number"]
 Fault = Literal["stuck", "exchanged", "gain", "offset", "unknown"]
 #: Of fewer sensors none is left out; of more at most this share, or two. The same of pairs, of few of them one.
@@ -27,6 +28,10 @@ FEWEST_SENSORS, SHARE_OF_SENSORS = 10, 0.05
 FEWEST_PAIRS, SEVERAL_PAIRS, SHARE_OF_PAIRS = 5, 8, 0.1
 #: Median size of the residuals of a sensor or a pair over that of a usual one that is worth a closer look.
 MARKED = 5.0
+#: Errors below this share of the readings' size are no faults: smooth materials blur interfaces by as much.
+TOLERATED = 5e-3
+#: Mean square of residuals over noise and tolerated errors that is more than a blurred material leaves.
+FAR = 4.0
 #: Deviations that readings are off from what the others predict, in the median.
 CONTRADICTED = 5.0
 #: Faulty sensors are no larger group of neighbours: these are the other sign of a wrong law.
@@ -94,13 +99,17 @@ class Suspects:
 
 
 def sizes(best: Candidate) -> tuple[Float[np.ndarray, " sensor"], Float[np.ndarray, " pair"]]:
-    """Of residuals over the noise, by their median: of sensors over the pairs, of pairs over the sensors."""
+    """Of residuals, by their median: of sensors over the pairs, of pairs over the sensors."""
+    off = np.where(best.problem.measured, np.abs(_scaled(best)), np.nan) / MEDIAN
+    return np.nanmedian(off, axis=1), np.nanmedian(off, axis=0)
+
+
+def _scaled(best: Candidate) -> Values:
+    """Residuals over noise and tolerated errors."""
     problem = best.problem
     residual = problem.residual(best.fit.model, best.fit.parameters)
     noise = problem.usual_deviation if problem.stated is None else problem.stated
-    deviation = np.maximum(np.hypot(noise, problem.discretisation), 1e-12 * problem.size)
-    off = np.where(problem.measured, np.abs(residual) / deviation, np.nan) / MEDIAN
-    return np.nanmedian(off, axis=1), np.nanmedian(off, axis=0)
+    return residual / np.hypot(np.hypot(noise, problem.discretisation), TOLERATED * problem.size)
 
 
 def marked(sizes: Float[np.ndarray, " number"]) -> Numbers:
@@ -111,6 +120,11 @@ def marked(sizes: Float[np.ndarray, " number"]) -> Numbers:
 def any_marked(best: Candidate) -> bool:
     """Whether any sensor or pair is."""
     return any(len(marked(one)) for one in sizes(best))
+
+
+def is_doubtful(best: Candidate) -> bool:
+    """Whether any is, or readings are so far from a fit that something else must be wrong."""
+    return any_marked(best) or float(np.sum(_scaled(best) ** 2)) > FAR * best.problem.count
 
 
 def suspects(robust: Candidate) -> Suspects:

@@ -32,6 +32,7 @@ from nipde.estimators.inverse.faulty_readings import (
     contradicted_pairs,
     contradicted_sensors,
     doubtful_pairs,
+    is_doubtful,
     suspects,
 )
 from nipde.estimators.inverse.fitted_law import Choice, law_of
@@ -179,7 +180,7 @@ class SensorInversion:
 
     def _doubts(self, pairs: SensorPairs, fitted: Candidate) -> bool:
         """Whether some sensors or pairs may be faulty: by their residuals, or by those that they cause everywhere."""
-        return self._seeks_faults(pairs) and (any_marked(fitted) or fitted.fit.chi_square > NEAR)
+        return self._seeks_faults(pairs) and is_doubtful(fitted)
 
     def _without_faulty(self, pairs: SensorPairs, problem: InverseProblem) -> RefinedLaw | None:
         """The law by all readings but the faulty ones; None if there are none. A smooth material mostly shows them."""
