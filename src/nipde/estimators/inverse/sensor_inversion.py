@@ -69,8 +69,11 @@ STAGES = (0.1, 0.03)
 SHARES, HOPELESS = (0.01, 0.003, 0.001), 1.5
 #: The first of them where phases start from a fit of total variation.
 FIRST_SHARE = 0.03
-#: No further phases are tried if the misfit over the noise is below this, or that of layers.
+#: No further phases are tried if the misfit over the noise is below this, or that of layers,
 ENOUGH = 1.1
+#: and if phases have fewer effective parameters than this share of those of the material that they start from. Two of
+#: three phases need as many: islands and thin rims of them stand for the third one.
+SIMPLER = 0.5
 #: A model is left out of the bands if its criterion is larger by this, unless that of Akaike prefers it. Between right
 #: and wrong models it was above 300 for full fields and for 30 sensors, and 60 where 30 points misled it.
 DECISIVE = 150.0
@@ -333,7 +336,7 @@ class SensorInversion:
                 if finer and needs_finer_interfaces(one):
                     one = one.refined(FINER, steps=self.steps)
                 found[f"{count} phases"] = one
-                if one.fit.chi_square < ENOUGH:
+                if one.fit.chi_square < ENOUGH and one.effective_dof < SIMPLER * near.effective_dof:
                     break
         return found
 
