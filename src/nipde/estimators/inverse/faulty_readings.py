@@ -94,8 +94,8 @@ class Suspects:
 
     def are_few_of(self, pairs: SensorPairs) -> bool:
         """Few sensors, apart from each other, and few pairs."""
-        few = len(self.pairs) <= most_pairs(pairs.count)
-        return few and _are_few_sensors(self.sensors, pairs.sensors.points)
+        few = len(self.pairs) <= most_pairs(pairs.count) and len(self.sensors) <= most_sensors(len(pairs.sensors))
+        return few and largest_group(pairs.sensors.points, self.sensors) <= GROUP
 
 
 def sizes(best: Candidate) -> tuple[Float[np.ndarray, " sensor"], Float[np.ndarray, " pair"]]:
@@ -128,22 +128,29 @@ def is_doubtful(best: Candidate) -> bool:
 
 
 def suspects(robust: Candidate) -> Suspects:
-    """What a fit in which outliers count little does not explain; none where they are many or side by side."""
-    sensors, pairs = (marked(one) for one in sizes(robust))
+    """What a fit in which outliers count little explains worst: as many as may be left out; no sensors side by side."""
+    points, count = robust.problem.places, robust.problem.pairs.count
+    of_sensors, of_pairs = sizes(robust)
+    sensors = _worst(of_sensors, most_sensors(len(points)))
     return Suspects(
-        sensors if _are_few_sensors(sensors, robust.problem.places) else sensors[:0],
-        pairs if len(pairs) <= most_pairs(robust.problem.pairs.count) else pairs[:0],
+        sensors if largest_group(points, sensors) <= GROUP else sensors[:0], _worst(of_pairs, most_pairs(count))
     )
+
+
+def _worst(sizes: Float[np.ndarray, " number"], most: int) -> Numbers:
+    """Of those that are marked."""
+    numbers = marked(sizes)
+    return np.sort(numbers[np.argsort(-sizes[numbers])][:most])
+
+
+def most_sensors(count: int) -> int:
+    """That may be left out of so many."""
+    return 0 if count < FEWEST_SENSORS else max(GROUP, int(SHARE_OF_SENSORS * count))
 
 
 def most_pairs(count: int) -> int:
     """That may be left out of so many."""
     return 0 if count < FEWEST_PAIRS else max(1 + (count >= SEVERAL_PAIRS), int(SHARE_OF_PAIRS * count))
-
-
-def _are_few_sensors(numbers: Numbers, points: Float[np.ndarray, "sensor axis"]) -> bool:
-    most = 0 if len(points) < FEWEST_SENSORS else max(GROUP, int(SHARE_OF_SENSORS * len(points)))
-    return len(numbers) <= most and largest_group(points, numbers) <= GROUP
 
 
 def largest_group(points: Float[np.ndarray, "sensor axis"], numbers: Numbers) -> int:

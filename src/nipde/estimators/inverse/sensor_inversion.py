@@ -87,6 +87,8 @@ CLUSTERED = 0.8
 SIMILAR = 0.6
 #: κ of the field within phases, in units of 1 / length, that are compared.
 CORRELATIONS = (6.0, 3.0, 1.5)
+#: Searches for faulty readings: the second is among those that the first has left.
+SEARCHES = 2
 #: χ² of a law without faulty sensors is below this, or none is left out: the law itself may be wrong.
 EXPLAINS = 2.0
 #: ε and the weights τ that are compared.
@@ -157,6 +159,10 @@ class SensorInversion:
 
     def law(self, pairs: SensorPairs) -> RefinedLaw:
         """Of one system."""
+        return self._law(pairs, searches=SEARCHES if self._seeks_faults(pairs) else 0)
+
+    def _law(self, pairs: SensorPairs, *, searches: int) -> RefinedLaw:
+        """With so many searches for faulty readings, each among what the one before left."""
         if pairs.specimen is None:
             check_law(pairs.grid, (1, 1))
         material, solver = (MATERIAL_3D, SOLVER_3D) if pairs.grid.dimension == 3 else (MATERIAL, SOLVER)
@@ -164,13 +170,14 @@ class SensorInversion:
             pairs, material=self.material or material, solver=self.solver or solver, nuisance=self.nuisance
         )
         smooth, fitted = self._smooth(problem)
-        doubted = self._doubts(pairs, smooth)
-        law = self._without_faulty(pairs, problem) if doubted else None
+        doubted = searches > 0 and is_doubtful(smooth)
+        law = self._without_faulty(pairs, problem, searches) if doubted else None
         if law is None:
             choice = self._chosen(smooth, fitted)
             law = law_of(choice)
-            if not doubted and law.bands.outlier_test.is_outlier and self._doubts(pairs, choice.best):
-                law = self._without_faulty(pairs, problem) or law
+            alarm = bool(law.bands.outlier_test.is_outlier)
+            if searches > 0 and not doubted and alarm and is_doubtful(choice.best):
+                law = self._without_faulty(pairs, problem, searches) or law
         return law
 
     def chosen(self, problem: InverseProblem) -> Choice:
@@ -181,26 +188,22 @@ class SensorInversion:
         """Not where readings are expected to have other errors, or a penalty is fitted for comparison."""
         return self.faults and not self.nuisance and self.penalty is None and pairs.covariance is None
 
-    def _doubts(self, pairs: SensorPairs, fitted: Candidate) -> bool:
-        """Whether some sensors or pairs may be faulty: by their residuals, or by those that they cause everywhere."""
-        return self._seeks_faults(pairs) and is_doubtful(fitted)
-
-    def _without_faulty(self, pairs: SensorPairs, problem: InverseProblem) -> RefinedLaw | None:
+    def _without_faulty(self, pairs: SensorPairs, problem: InverseProblem, searches: int) -> RefinedLaw | None:
         """The law by all readings but the faulty ones; None if there are none. A smooth material mostly shows them."""
         robust = replace(self, nuisance=("outliers",))
         smooth, fitted = robust._smooth(replace(problem, nuisance=robust.nuisance))
         if not any_marked(smooth):
             return None
-        law = self._by_others(pairs, suspects(smooth))
-        return law or self._by_others(pairs, suspects(robust._chosen(smooth, fitted).best))
+        law = self._by_others(pairs, suspects(smooth), searches)
+        return law or self._by_others(pairs, suspects(robust._chosen(smooth, fitted).best), searches)
 
-    def _by_others(self, pairs: SensorPairs, doubted: Suspects) -> RefinedLaw | None:
+    def _by_others(self, pairs: SensorPairs, doubted: Suspects, searches: int) -> RefinedLaw | None:
         """The law by the other readings, if it contradicts these, or some of them, and explains the rest.
 
         Among the others further ones may be left out: some faults show only without the rest.
         """
         while doubted.count:
-            law = self.law(doubted.others_of(pairs))
+            law = self._law(doubted.others_of(pairs), searches=searches - 1)
             doubted = doubted.joined(law, pairs)
             if not doubted.are_few_of(pairs):
                 return None
