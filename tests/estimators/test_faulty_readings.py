@@ -152,6 +152,14 @@ def test_exchanged_pairs_and_a_dead_sensor_are_left_out_together(plate):
     assert not law.bands.outlier_test.is_outlier
 
 
+def test_sensors_and_pairs_without_any_reading_are_no_faults(plate):
+    readings = wrong(plate, "stuck")
+    readings[:, 2] = readings[5] = np.nan
+    law = plate.law(readings)
+    assert list(faults(law)) == [ONE]
+    assert left_out_pairs(law) == {}
+
+
 def test_a_fault_in_later_pairs_is_noticed_by_the_fit_to_all(plate):
     readings = plate.readings.copy()
     readings[12] *= -1

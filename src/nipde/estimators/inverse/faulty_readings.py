@@ -5,6 +5,7 @@ A fit in which outliers count little shows which they may be. They are left out 
 each other, and if the material that explains the others predicts readings that are far from most of theirs.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Literal
 
@@ -100,8 +101,14 @@ class Suspects:
 
 def sizes(best: Candidate) -> tuple[Float[np.ndarray, " sensor"], Float[np.ndarray, " pair"]]:
     """Of residuals, by their median: of sensors over the pairs, of pairs over the sensors."""
-    off = np.where(best.problem.measured, np.abs(_scaled(best)), np.nan) / MEDIAN
-    return np.nanmedian(off, axis=1), np.nanmedian(off, axis=0)
+    off = np.where(best.problem.measured, np.abs(_scaled(best)), np.nan)
+    return _size(off), _size(off.T)
+
+
+def _size(off: Rows) -> Float[np.ndarray, " row"]:
+    """Of every row, NaN where nothing was read: 1 of a normal variable of deviation 1."""
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        return np.asarray(np.nanmedian(off, axis=1)) / MEDIAN
 
 
 def _scaled(best: Candidate) -> Values:
@@ -192,8 +199,7 @@ def contradicted_pairs(law: RefinedLaw, pairs: SensorPairs, numbers: Numbers) ->
 def doubtful_pairs(law: RefinedLaw, pairs: SensorPairs) -> Numbers:
     """Pairs that a law does not predict by far, its own uncertainty aside; none where they are many."""
     predicted = law.readings(pairs.loads[:, 0].numpy(), pairs.sensors.matrix, pairs.outline)
-    off = np.nanmedian(np.abs(pairs.readings.numpy() - predicted) / _noise(law, pairs), axis=1)
-    numbers = marked(off / MEDIAN)
+    numbers = marked(_size(np.abs(pairs.readings.numpy() - predicted) / _noise(law, pairs)))
     return numbers if len(numbers) <= most_pairs(pairs.count) else numbers[:0]
 
 
