@@ -5,9 +5,11 @@ import json
 import jsonschema
 import numpy as np
 import pytest
+import torch
 from scipy.interpolate import RectBivariateSpline
 
 import nipde
+from nipde.discovery.discover import without_nodes
 from nipde.report.files import schema
 from nipde.report.statements import statements
 from tests.estimators.test_faulty_readings import INCLUSIONS
@@ -92,6 +94,19 @@ def test_the_page_and_the_summary_have_them(found):
     page = (place / "report.html").read_text()
     assert "left out as faulty (1)" in page
     assert 'id="left-out"' in page
+
+
+def test_nodes_without_readings_are_masked_in_addition():
+    grid = nipde.Grid.uniform(5)
+    mask = torch.ones(2, 1, 5, 5, dtype=torch.bool)
+    mask[0, 0, 3, 3] = False
+    pairs = nipde.Pairs(grid, torch.ones(2, 1, 5, 5), torch.ones(2, 1, 5, 5), mask=mask)
+    assert without_nodes(pairs, np.zeros((0, 2))) is pairs
+    expected = mask.clone()
+    expected[:, :, 1, 2] = False
+    assert torch.equal(without_nodes(pairs, np.array([[0.25, 0.5]])).mask, expected)
+    full = without_nodes(nipde.Pairs(grid, pairs.loads, pairs.responses), np.array([[0.25, 0.5]]))
+    assert full.mask.sum() == 2 * 24  # sides are kept
 
 
 def test_a_dead_node_of_a_full_field_is_left_out():

@@ -177,7 +177,7 @@ def warm_started(estimator: Any, subject: Pairs | SensorPairs, parts: Split | No
         held_out = replace(held_out, errors=errors_at(readings, at_sensors))
     else:
         readings = SensorPairs.of(queries).without_sensors_at(law.faulty_positions)
-        held_out = predictions(kernel, _read_at(queries, readings), indices)
+        held_out = predictions(kernel, without_nodes(queries, law.faulty_positions), indices)
     held_out = replace(held_out, check=held_out_check(kernel, readings))
     return (partial(estimator.continued, kernel) if subject.count >= ENOUGH else estimator), held_out
 
@@ -194,15 +194,14 @@ def without_pairs(held_out: HeldOut | None, numbers: Sequence[int]) -> HeldOut |
     return replace(held_out, indices=indices, check=None, **fields)
 
 
-def _read_at(pairs: Pairs, readings: SensorPairs) -> Pairs:
-    """Without the nodes where no sensor of these reads."""
-    places = np.rint(readings.sensors.points / np.array(pairs.grid.spacing)).astype(int)
-    shown = np.zeros(pairs.grid.shape, dtype=bool)
-    shown[tuple(places.T)] = True
-    if pairs.mask is None and shown[pairs.grid.unknown].all():
+def without_nodes(pairs: Pairs, positions: np.ndarray) -> Pairs:
+    """As if nothing had been read at these nodes."""
+    if not len(positions):
         return pairs
-    mask = torch.as_tensor(shown, device=pairs.responses.device).expand(pairs.responses.shape)
-    return replace(pairs, mask=mask if pairs.mask is None else mask & pairs.mask)
+    nodes = np.rint(positions / np.array(pairs.grid.spacing)).astype(int)
+    kept = torch.ones_like(pairs.responses, dtype=torch.bool)
+    kept[..., *nodes.T] = False
+    return replace(pairs, mask=kept if pairs.mask is None else kept & pairs.mask)
 
 
 def errors_at(readings: SensorPairs, predicted: np.ndarray) -> np.ndarray:
